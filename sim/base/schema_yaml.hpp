@@ -1,0 +1,44 @@
+// The YAML reader and writer: the only files that include yaml-cpp are schema_yaml*.cpp.
+// Reader: event interface (duplicates seen), unknown and duplicate keys refused with a near match, all problems of a
+// file at once with file:line:col, bounded size, depth and alias expansion. Writer: shortest round-trip numbers; what
+// it writes reads back to the same struct.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/base/schema.hpp"
+
+namespace rackcast {
+
+struct YamlSource {
+  std::string name;  // path, shown in problems
+  std::string text;
+};
+
+// `KEY.PATH=VALUE` overrides of the command line, applied before the walk; problems cite the --set text.
+struct ReadOptions {
+  std::vector<std::string> sets;
+  // Resolves a reference: kind ("racks") and name -> source. Empty: references must be inline.
+  std::function<YamlSource(std::string_view kind, std::string_view name)> resolve;
+};
+
+// Reads with walk(visitor), which calls fields(visitor, root struct). Throws UserError with every problem.
+void read_yaml(const YamlSource& source, const ReadOptions& options, const std::function<void(Visitor&)>& walk);
+std::string write_yaml(const std::function<void(Visitor&)>& walk);
+
+template <class Struct>
+Struct read_yaml_as(const YamlSource& source, const ReadOptions& options = {}) {
+  Struct result{};
+  read_yaml(source, options, [&](Visitor& v) { fields(v, result); });
+  return result;
+}
+template <class Struct>
+std::string yaml_of(const Struct& value) {
+  Struct copy = value;
+  return write_yaml([&](Visitor& v) { fields(v, copy); });
+}
+
+}  // namespace rackcast

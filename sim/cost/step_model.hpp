@@ -1,0 +1,60 @@
+// The duration of one engine iteration in closed form, from what every rank has in its batch. Built once per
+// (model, GPU, rack, engine shape, cost file); then a call costs tens of ns a rank. No SimGrid, no CUDA, no clock.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rackcast {
+
+// What one rank computes in one iteration. Sums that the engine keeps incrementally; doubles, exact below 2^53.
+// A decode (or verify) request with q query tokens at context K adds: decode_tokens += q, decode_requests += 1,
+// decode_context += K, decode_query_context += q*K. A prefill chunk of q tokens that ends at context K adds:
+// prefill_tokens += q, prefill_requests += 1, prefill_query_context += q*(K - q/2) (the mean context of its queries),
+// prefill_context += K, and prefill_tail_tokens += min(q, 128) (V4.1: decoder layers run on the last 128 rows only).
+struct RankBatch {
+  double decode_tokens = 0;
+  double decode_requests = 0;
+  double decode_context = 0;
+  double decode_query_context = 0;
+  double prefill_tokens = 0;
+  double prefill_requests = 0;
+  double prefill_context = 0;
+  double prefill_query_context = 0;
+  double prefill_tail_tokens = 0;
+  double prefill_tail_query_context = 0;  // sum over tail tokens of their context
+  double draft_requests = 0;              // requests that run the draft model in this step
+};
+
+struct StepTime {
+  double total_s = 0;      // what the engine advances by (host already overlapped or exposed)
+  double attention_s = 0;
+  double moe_s = 0;        // routing, permutation, all-to-all, routed and shared experts
+  double other_s = 0;      // mHC, compressor, Engram and the like
+  double head_s = 0;
+  double draft_s = 0;
+  double host_s = 0;       // exposed host time
+};
+
+// Tokens per expert of one layer -> what the slowest rank sees, relative to balanced. One per placement and batch
+// bucket; 1.0 everywhere is balanced routing.
+struct ExpertLoad {
+  double rows_max = 1.0;      // rows of the rank with most rows / mean rows
+  double touched_max = 1.0;   // touched experts of that rank / balanced expectation
+  double ingress_max = 1.0;   // ingress (or egress) of the busiest rank / mean
+};
+
+class StepModel {
+ public:
+  virtual ~StepModel() = default;
+  // ranks.size() = ranks of the engine; DEP: slowest rank per side; TP: one element holds the whole engine's batch.
+  virtual StepTime step(std::span<const RankBatch> ranks, const ExpertLoad& load = {}) const = 0;
+  // Per layer, per rank durations for fidelity `layered`; same sum as step() when balanced.
+  // Shares of time by basis (measured, published, transferred, assumed) of a typical step, for the manifest.
+  struct BasisShare { double measured = 0, published = 0, transferred = 0, assumed = 0; };
+  virtual BasisShare basis_of(std::span<const RankBatch> ranks) const = 0;
+};
+
+}  // namespace rackcast

@@ -1,0 +1,20 @@
+// Scenario in, result out; free of SimGrid. One run per process (SimGrid's clock is global): callers that need several fork.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <functional>
+#include <string>
+
+#include "sim/spec/scenario.hpp"
+
+namespace rackcast {
+
+struct RunOptions {
+  std::string out_dir;                                       // empty: nothing kept
+  std::function<void(double share_done)> progress;           // empty: silent
+};
+
+// The JSON object of the CLI contract: {"manifest", "metrics", "breakdown"}; byte-identical for equal scenario and seed
+// but for manifest.timing.
+nlohmann::ordered_json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOptions& options);
+
+}  // namespace rackcast

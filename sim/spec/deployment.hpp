@@ -1,0 +1,86 @@
+// What is deployed on the rack: engines by role and shape, and every policy. Where a choice moves results it is a
+// named key with a stated default.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/schema.hpp"
+
+namespace rackcast {
+
+enum class KvFormat { nvfp4, fp8_layout };             // V4.1: 890 or 1,630 B/token; others: the model's own first or second format
+enum class EngramPlacement { hbm, peer, host };
+enum class RouterPolicy { round_robin, least_loaded, session_affinity, prefix_affinity };
+enum class BalancePolicy { count, tokens };            // which decode/DP rank a request goes to
+enum class KvFullPolicy { wait, preempt };             // a request that does not fit waits, or the youngest is put back
+enum class KvTransferMode { pull, push, push_layerwise };
+enum class HostMode { sync, async };                   // is the host's work per step exposed, or hidden under the GPU's
+enum class NetworkKind { simgrid, fluid };
+enum class Fidelity { collapsed, layered, flow };
+
+// One pool of identical engines. Exactly one of dep and tp is set (the other 0).
+struct EngineSpec {
+  int engines = 0;
+  int dep = 0;                        // attention data-parallel + experts over this many ranks
+  int tp = 0;                         // tensor parallel over this many ranks
+  Tokens max_batched_tokens{16384};   // prefill token budget of one iteration: per rank for DEP, per engine for TP
+  int max_requests_per_rank = 256;    // running requests; per rank for DEP, per engine for TP
+  std::string cost;                   // cost file; empty = the GPU's name
+  int ranks() const { return dep > 0 ? dep : tp; }
+  int gpus() const { return engines * ranks(); }
+};
+void fields(Visitor& v, EngineSpec& e);
+
+struct RouterSpec {
+  RouterPolicy policy = RouterPolicy::prefix_affinity;
+  double load_limit = 1.5;            // prefix_affinity: leave the home engine when its queue exceeds this times the mean
+  BalancePolicy balance = BalancePolicy::tokens;
+};
+void fields(Visitor& v, RouterSpec& r);
+
+struct KvCacheSpec {
+  KvFormat format = KvFormat::nvfp4;
+  double memory_fraction = 0.9;       // of what weights and activations leave free
+  Bytes host_tier_per_node{-1};       // -1: the rack's default; 0: no host tier
+  bool prefix_cache = true;
+  KvFullPolicy when_full = KvFullPolicy::wait;
+};
+void fields(Visitor& v, KvCacheSpec& k);
+
+struct KvTransferSpec {
+  KvTransferMode mode = KvTransferMode::push;
+  Seconds control{};                  // per hand-over: notification, dispatch (basis in the cost file when 0)
+  Seconds post_per_descriptor{};      // 0: the cost file's value for the transport
+  Seconds execute_per_descriptor{};   // 0: the cost file's value
+  Tokens block{256};                  // tokens of one KV block, what a descriptor covers per region
+};
+void fields(Visitor& v, KvTransferSpec& k);
+
+struct SpeculationSpec {
+  int draft_tokens = 0;               // verified per step = 1 + draft_tokens
+  double acceptance_length = 1.0;     // tau: mean tokens kept per decode step, 1 + sum of products of acceptance
+  std::vector<double> acceptance;     // per position; empty: constant rate that gives acceptance_length
+};
+void fields(Visitor& v, SpeculationSpec& s);
+
+struct HostSpec {
+  HostMode mode = HostMode::async;
+  Seconds per_step{-1};               // -1: cost file
+  Seconds per_request{-1};            // -1: cost file
+};
+void fields(Visitor& v, HostSpec& h);
+
+struct DeploymentSpec {
+  std::optional<EngineSpec> prefill, decode, aggregated;  // prefill+decode, or aggregated, or prefill alone
+  RouterSpec router;
+  KvCacheSpec kv_cache;
+  KvTransferSpec kv_transfer;
+  EngramPlacement engram = EngramPlacement::host;
+  SpeculationSpec speculation;
+  HostSpec host;
+  int gpus() const;
+};
+void fields(Visitor& v, DeploymentSpec& d);
+
+}  // namespace rackcast
