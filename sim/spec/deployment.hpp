@@ -6,14 +6,12 @@
 #include <vector>
 
 #include "sim/base/schema.hpp"
+#include "sim/policy/choices.hpp"
 
 namespace rackcast {
 
 enum class KvFormat { nvfp4, fp8_layout };             // V4.1: 890 or 1,630 B/token; others: the model's own first or second format
 enum class EngramPlacement { hbm, peer, host };
-enum class RouterPolicy { round_robin, least_loaded, session_affinity, prefix_affinity };
-enum class BalancePolicy { count, tokens };            // which decode/DP rank a request goes to
-enum class KvFullPolicy { wait, preempt };             // a request that does not fit waits, or the youngest is put back
 enum class KvTransferMode { pull, push, push_layerwise };
 enum class HostMode { sync, async };                   // is the host's work per step exposed, or hidden under the GPU's
 enum class NetworkKind { simgrid, fluid };

@@ -7,13 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace rackcast {
+#include "sim/base/hash_run.hpp"
 
-// `count` consecutive block ids from `first`. An id names a block *and* its whole prefix (trie node).
-struct HashRun {
-  std::uint32_t first = 0;
-  std::uint32_t count = 0;
-};
+namespace rackcast {
 
 struct TraceRequest {
   double start_s = 0;                                              // since the session's start (absolute for inner requests too)

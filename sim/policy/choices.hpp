@@ -1,0 +1,11 @@
+// The policy choices that a scenario names. Their YAML spelling stands in sim/spec/deployment; the enumerator's number
+// is its row in the policy's table.
+#pragma once
+
+namespace rackcast {
+
+enum class RouterPolicy { round_robin, least_loaded, session_affinity, prefix_affinity };
+enum class BalancePolicy { count, tokens };  // which DP rank of an engine a request goes to
+enum class KvFullPolicy { wait, preempt };   // a request that does not fit waits, or the youngest is put back
+
+}  // namespace rackcast
