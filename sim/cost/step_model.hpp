@@ -7,6 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/catalog.hpp"
+#include "sim/cost/costs.hpp"
+#include "sim/spec/deployment.hpp"
+#include "sim/spec/model.hpp"
+#include "sim/spec/rack.hpp"
+
 namespace rackcast {
 
 // What one rank computes in one iteration. Sums that the engine keeps incrementally; doubles, exact below 2^53.
@@ -46,6 +52,17 @@ struct ExpertLoad {
   double ingress_max = 1.0;   // ingress (or egress) of the busiest rank / mean
 };
 
+struct OperatorCost {
+  std::string name;
+  std::string group;       // attention, moe, other, head, draft, host
+  int layer_count = 1;
+  std::string shape;
+  double flops = 0;        // of the slowest rank, all layers
+  double bytes = 0;        // HBM, or link bytes for communication
+  double time_s = 0;       // all layers
+  std::string basis;       // measured, published, transferred, assumed: the weakest that the time rests on
+};
+
 class StepModel {
  public:
   virtual ~StepModel() = default;
@@ -55,6 +72,29 @@ class StepModel {
   // Shares of time by basis (measured, published, transferred, assumed) of a typical step, for the manifest.
   struct BasisShare { double measured = 0, published = 0, transferred = 0, assumed = 0; };
   virtual BasisShare basis_of(std::span<const RankBatch> ranks) const = 0;
+  // One row an operator; their times sum to step().total_s.
+  virtual std::vector<OperatorCost> operators(std::span<const RankBatch> ranks, const ExpertLoad& load = {}) const = 0;
 };
+
+// Everything that a step's time depends on besides the batch.
+struct StepContext {
+  ModelSpec model;
+  GpuSpec gpu;
+  CostSpec costs;
+  int ranks = 1;                      // GPUs of the engine
+  bool tensor_parallel = false;       // false: DEP
+  int nvlink_domain = 72;             // GPUs that reach each other over NVLink
+  BytesPerSecond nic_bandwidth{};     // per GPU, between domains; used when ranks > nvlink_domain
+  int redundant_experts = 0;          // slots beyond the model's experts
+  int draft_tokens = 0;               // drafted per request and step
+  KvFormat kv_format = KvFormat::nvfp4;
+  EngramPlacement engram = EngramPlacement::host;
+  HostSpec host;                      // -1 in it: the cost file's value
+};
+std::unique_ptr<StepModel> make_step_model(const StepContext& context);
+
+// The same for one engine of a scenario: cost file engine.cost, or the GPU's name.
+std::unique_ptr<StepModel> make_step_model(const ModelSpec& model, const RackSpec& rack, const EngineSpec& engine,
+                                           const DeploymentSpec& deployment, const Catalog& catalog);
 
 }  // namespace rackcast

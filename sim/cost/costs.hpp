@@ -1,0 +1,52 @@
+// The parameters of one GPU's cost forms, as scenarios/costs/<gpu>.yaml holds them. Each has a value, an interval, a
+// basis and a source; its unit is the end of its name (t0_us, mma_tflops, hbm_gbs). Parameters are grouped by kernel
+// family; a model may override single ones (composites fitted on that model).
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "sim/base/catalog.hpp"
+#include "sim/base/schema.hpp"
+
+namespace rackcast {
+
+// In order of trust; the weakest of an operator's parameters is the operator's basis.
+enum class Basis { measured, published, transferred, assumed };
+extern const std::string_view basis_names[4];
+
+struct CostParameter {
+  double value = 0;
+  double lo = 0, hi = 0;   // 80% interval
+  Basis basis = Basis::assumed;
+  std::string source;      // citation and date
+};
+void fields(Visitor& v, CostParameter& p);
+
+struct CostFamily {
+  std::string form;        // formula, in sim/cost/README.md's words
+  std::map<std::string, CostParameter> parameters;
+};
+void fields(Visitor& v, CostFamily& f);
+
+struct ModelOverride {
+  std::map<std::string, CostFamily> families;
+};
+void fields(Visitor& v, ModelOverride& o);
+
+struct CostSpec {
+  std::string name;        // of the file, usually the GPU's
+  std::string gpu;
+  std::string source;
+  std::map<std::string, CostFamily> families;
+  std::map<std::string, ModelOverride> models;
+
+  bool has(const std::string& family, const std::string& model = {}) const;
+  // The model's override if there is one; UserError naming the file and key if neither exists.
+  const CostParameter& get(const std::string& family, const std::string& parameter, const std::string& model = {}) const;
+};
+void fields(Visitor& v, CostSpec& c);
+
+CostSpec read_costs(const Catalog& catalog, const std::string& name);
+
+}  // namespace rackcast
