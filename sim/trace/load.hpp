@@ -1,7 +1,9 @@
 // A load: what the engine replays. Pure state machine, it owns no clock: the engine asks when the next request is due,
-// takes it, and reports first token and completion. AgentX replay, open-loop arrivals and closed-loop fixed lengths are its implementations.
+// takes it, and reports its completion. AgentX replay, open-loop arrivals and closed-loop fixed lengths are its
+// implementations (agentx.hpp, open_loop.hpp, closed_loop.hpp).
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,6 +14,8 @@ namespace rackcast {
 
 enum class LoadPhase : std::uint8_t { primer, warmup, measured };
 
+constexpr double never_s = std::numeric_limits<double>::infinity();
+
 struct LoadRequest {
   std::uint64_t id = 0;           // unique in the run, given back to finished()
   std::uint32_t lane = 0;         // affinity key of the session (the play's correlation id); open loop: request index
@@ -20,7 +24,12 @@ struct LoadRequest {
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;
   std::uint32_t block_tokens = 64;
-  std::span<const HashRun> runs;  // valid until finished(id)
+  // Blocks an infinite prefix cache would hold when the request is given out: longest prefix that earlier requests of
+  // its play brought in.
+  std::uint32_t ideal_cached_blocks = 0;
+  // The full blocks of the input, in order; a tail shorter than a block has no id. Empty: nobody can ever share a block
+  // with it (no recorded identity, or the load knows that the content is unique). Valid until finished(id).
+  std::span<const HashRun> runs;
   LoadPhase phase = LoadPhase::measured;
 };
 
