@@ -1,0 +1,110 @@
+// One run: headline numbers, where time goes, engines, cache, latency, links, the slowest requests.
+import { baseAxes, Chart, css, palette, tick, tooltip } from "./chart.ts";
+import type { Option } from "./chart.ts";
+import type { Histogram, RunData, TimePart } from "./data.ts";
+import { h, table } from "./dom.ts";
+import { metric, number, seconds, shown } from "./format.ts";
+
+const headline = ["total_tok_s_gpu", "p90_tok_s_user", "ttft_p90_s", "cache_hit_total", "revenue_usd_gpu_hour", "cost_usd_per_mtok"];
+const patterns: Record<string, string> = { measured: "measured", published: "published", transferred: "transferred", assumed: "assumed" };
+
+export function runView(run: RunData): { element: HTMLElement; draw: () => void } {
+  const charts: Chart[] = [];
+  const add = (chart: Chart | null): HTMLElement | null => { if (!chart) return null; charts.push(chart); return chart.element; };
+  const cards = h("div", { class: "cards" }, ...headline.filter((k) => run.metrics[k] !== undefined && run.metrics[k] !== null).map((k) => card(run, k)));
+  const element = h("section", { class: "view" }, cards,
+    add(times("Where a decode step spends its time", "Mean decode step of the run by operator group; the fill says where the number comes from.", run.decode_step)),
+    add(times("Where a computed prompt token spends its time", "Prefill engine time per computed prompt token.", run.prefill_token)),
+    ...engineCharts(run).map(add),
+    add(cacheChart(run)),
+    ...Object.entries(run.histograms ?? {}).map(([key, hist]) => add(histogram(key, hist))),
+    add(linkChart(run)), add(slowest(run)),
+    h("details", { class: "metrics" }, h("summary", {}, "Every metric with its definition"), table("Metrics", ["Metric", "Value", "Definition"],
+      Object.entries(run.metrics).map(([k, v]) => [metric(k).label, shown(k, v), metric(k).about]), [false, true, false])));
+  return { element, draw: () => charts.forEach((c) => c.draw()) };
+}
+
+function card(run: RunData, key: string): HTMLElement {
+  const m = metric(key), lo = run.metrics[`${key}_lo`], hi = run.metrics[`${key}_hi`];
+  const band = typeof lo === "number" && typeof hi === "number" ? h("div", { class: "band" }, `P10-P90: ${shown(key, lo)} to ${shown(key, hi)}`) : null;
+  return h("div", { class: "card" }, h("div", { class: "card-label" }, m.label), h("div", { class: "card-value" }, shown(key, run.metrics[key] ?? null)), band, h("div", { class: "about" }, m.about));
+}
+
+function times(title: string, about: string, parts: TimePart[] | undefined): Chart | null {
+  if (!parts?.length) return null;
+  const groups = [...new Set(parts.map((p) => p.group))];
+  const colours = palette();
+  const option = (): Option => ({ grid: { left: 110, right: 24, top: 48, bottom: 40 }, tooltip: { ...tooltip(), trigger: "item", valueFormatter: (v: number) => seconds(v) },
+    legend: { type: "scroll", top: 4, textStyle: { color: css("--ink") } },
+    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => seconds(v), hideOverlap: true }, splitLine: { lineStyle: { color: css("--grid") } } },
+    yAxis: { type: "category", data: groups, inverse: true, axisLabel: { color: css("--ink") } },
+    series: parts.map((p, i) => ({ name: p.name, type: "bar", stack: "t", barMaxWidth: 30, data: groups.map((g) => (g === p.group ? p.time_s : 0)),
+      itemStyle: { color: colours[i % colours.length], borderColor: css("--panel"), borderWidth: 1, decal: decal(p.basis) } })) });
+  return new Chart(title, `${about} Plain: measured; dots: published; stripes: transferred; cross-hatch: assumed.`, 90 + 44 * groups.length, option,
+    () => ({ head: ["group", "operator", "basis", "seconds", "share"], rows: share(parts) }));
+}
+function share(parts: TimePart[]): (string | number)[][] {
+  const total = parts.reduce((sum, p) => sum + p.time_s, 0) || 1;
+  return parts.map((p) => [p.group, p.name, patterns[p.basis] ?? p.basis, p.time_s, p.time_s / total]);
+}
+function decal(basis: string): unknown {
+  const colour = "rgba(255,255,255,0.45)";
+  if (basis === "published") return { symbol: "circle", symbolSize: 0.8, dashArrayX: [[5, 5], [0, 5, 5, 0]], dashArrayY: [5, 0], color: colour };
+  if (basis === "transferred") return { symbol: "rect", dashArrayX: [1, 0], dashArrayY: [2, 5], rotation: -Math.PI / 4, color: colour };
+  if (basis === "assumed") return { symbol: "rect", dashArrayX: [[2, 4]], dashArrayY: [2, 4], rotation: Math.PI / 4, color: colour };
+  return { symbol: "none" };
+}
+
+function lines(title: string, about: string, run: RunData, unit: string, named: { name: string; values: number[] }[], share100: boolean): Chart | null {
+  if (!named.length || !run.times_s) return null;
+  const colours = palette();
+  const times_s = run.times_s;
+  return new Chart(title, about, 300, () => ({ ...baseAxes("simulated time (s)", unit), color: colours,
+    legend: { type: "scroll", top: 0, textStyle: { color: css("--ink") } }, tooltip: { ...tooltip(), trigger: "axis", valueFormatter: (v: number) => (share100 ? `${(100 * v).toFixed(1)} %` : number(v)) },
+    grid: { left: 64, right: 20, top: 40, bottom: 52 },
+    series: named.map((n) => ({ name: n.name, type: "line", showSymbol: false, sampling: "lttb", lineStyle: { width: 1.5 }, data: n.values.map((v, i) => [times_s[i], v]) })) }),
+    () => ({ head: ["time_s", ...named.map((n) => n.name)], rows: times_s.map((t, i) => [t, ...named.map((n) => n.values[i] ?? null)]) }));
+}
+const seriesText: Record<string, [string, string, boolean]> = {
+  utilisation: ["Engines at work", "Share of each sample interval that an engine computes.", true],
+  running: ["Requests running", "Requests in the batch of each engine.", false],
+  waiting: ["Requests waiting", "Requests queued at each engine.", false],
+  kv_used: ["KV memory in use", "Share of each engine's KV memory that holds live or cached blocks.", true],
+};
+function engineCharts(run: RunData): (Chart | null)[] {
+  return Object.entries(seriesText).map(([key, [title, about, share100]]) =>
+    lines(title, about, run, share100 ? "share" : "requests", (run.engines ?? []).filter((e) => e.series[key]).map((e) => ({ name: e.name, values: e.series[key]! })), share100));
+}
+function cacheChart(run: RunData): Chart | null {
+  return lines("Cache hits by tier", "Share of prompt tokens found in GPU memory and in host memory.", run, "share", Object.entries(run.cache ?? {}).map(([name, values]) => ({ name, values })), true);
+}
+function histogram(key: string, hist: Histogram): Chart {
+  const label = metric(key).label === key.replace(/_/g, " ") ? key.toUpperCase() : metric(key).label;
+  const total = hist.counts.reduce((a, b) => a + b, 0) || 1;
+  const name = (i: number) => `${number(hist.edges[i])} to ${number(hist.edges[i + 1])}`;
+  return new Chart(`Distribution of ${label}`, `Share of requests by ${label} (${hist.unit}); the bins grow geometrically.`, 260, () => ({ ...baseAxes(`${label} (${hist.unit})`, "share of requests"),
+    xAxis: { type: "category", data: hist.counts.map((_, i) => number(hist.edges[i])), axisLabel: { color: css("--ink-soft"), hideOverlap: true }, name: `${label} (${hist.unit})`, nameLocation: "middle", nameGap: 32, nameTextStyle: { color: css("--ink") } },
+    series: [{ type: "bar", barCategoryGap: "8%", data: hist.counts.map((c) => c / total), itemStyle: { color: palette()[0] } }] }),
+    () => ({ head: [`${key} (${hist.unit})`, "requests", "share"], rows: hist.counts.map((c, i) => [name(i), c, c / total]) }));
+}
+function linkChart(run: RunData): Chart | null {
+  const top = [...(run.links ?? [])].sort((a, b) => b.utilisation - a.utilisation).slice(0, 24);
+  if (!top.length) return null;
+  return new Chart("Busiest links", "Mean share of a link's bandwidth in use over the window; the 24 busiest.", 60 + 20 * top.length, () => ({
+    grid: { left: 170, right: 24, top: 10, bottom: 40 }, tooltip: tooltip(),
+    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => `${tick(100 * v)} %` }, splitLine: { lineStyle: { color: css("--grid") } } },
+    yAxis: { type: "category", inverse: true, data: top.map((l) => l.name), axisLabel: { color: css("--ink"), width: 160, overflow: "truncate" } },
+    series: [{ type: "bar", data: top.map((l) => l.utilisation), itemStyle: { color: palette()[1] } }] }), () => ({ head: ["link", "utilisation"], rows: (run.links ?? []).map((l) => [l.name, l.utilisation]) }));
+}
+function slowest(run: RunData): Chart | null {
+  const requests = run.slowest ?? [];
+  if (!requests.length) return null;
+  const names = [...new Set(requests.flatMap((r) => r.parts.map((p) => p.name)))];
+  const part = (r: (typeof requests)[number], name: string) => r.parts.find((p) => p.name === name)?.time_s ?? 0;
+  return new Chart("The slowest requests", "Where the requests with the longest latency spent it.", 80 + 22 * requests.length, () => ({
+    grid: { left: 130, right: 24, top: 40, bottom: 40 }, color: palette(), legend: { type: "scroll", top: 0, textStyle: { color: css("--ink") } }, tooltip: { ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (v: number) => seconds(v) },
+    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => seconds(v), hideOverlap: true }, splitLine: { lineStyle: { color: css("--grid") } } },
+    yAxis: { type: "category", inverse: true, data: requests.map((r) => r.id), axisLabel: { color: css("--ink"), width: 120, overflow: "truncate" } },
+    series: names.map((name) => ({ name, type: "bar", stack: "t", data: requests.map((r) => part(r, name)) })) }),
+    () => ({ head: ["request", "arrival_s", ...names], rows: requests.map((r) => [r.id, r.arrival_s, ...names.map((n) => part(r, n))]) }));
+}
