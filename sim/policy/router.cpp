@@ -1,0 +1,155 @@
+#include "sim/policy/router.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/policy/block_index.hpp"
+
+namespace rackcast {
+
+namespace {
+
+class RoundRobin final : public Router {
+ public:
+  std::uint32_t pick(const RouteQuery&, std::span<const TargetLoad> targets, const PrefixView&) override {
+    return static_cast<std::uint32_t>(next_++ % targets.size());
+  }
+
+ private:
+  std::uint64_t next_ = 0;
+};
+
+// The least loaded target; ties go round, so that an idle rack is used evenly.
+class LeastLoaded final : public Router {
+ public:
+  explicit LeastLoaded(BalancePolicy balance) : balance_(balance) {}
+
+  std::uint32_t pick(const RouteQuery&, std::span<const TargetLoad> targets, const PrefixView&) override {
+    const std::size_t count = targets.size();
+    const std::size_t start = turn_++ % count;
+    std::size_t best = start;
+    for (std::size_t k = 1; k < count; ++k) {
+      const std::size_t i = start + k < count ? start + k : start + k - count;
+      if (less(targets[i], targets[best])) best = i;
+    }
+    return static_cast<std::uint32_t>(best);
+  }
+
+ private:
+  bool less(const TargetLoad& a, const TargetLoad& b) const {
+    if (balance_ == BalancePolicy::count && a.requests != b.requests) return a.requests < b.requests;
+    if (a.queued_tokens != b.queued_tokens) return a.queued_tokens < b.queued_tokens;
+    return a.requests < b.requests;
+  }
+
+  BalancePolicy balance_;
+  std::uint64_t turn_ = 0;
+};
+
+// A lane stays where its first request went. The table is bounded; lanes beyond it share entries.
+class SessionAffinity final : public Router {
+ public:
+  explicit SessionAffinity(BalancePolicy balance) : first_(balance) {}
+
+  std::uint32_t pick(const RouteQuery& query, std::span<const TargetLoad> targets, const PrefixView& prefixes) override {
+    constexpr std::uint32_t most = 1U << 20;
+    const std::uint32_t slot = query.lane % most;
+    if (slot >= home_.size()) home_.resize(std::size_t{slot} + 1, BlockIndex::none);
+    if (home_[slot] == BlockIndex::none) home_[slot] = first_.pick(query, targets, prefixes);
+    return home_[slot];
+  }
+
+ private:
+  LeastLoaded first_;
+  std::vector<std::uint32_t> home_;
+};
+
+// The target that holds most of the prompt, unless its queue is longer than load_limit times the mean and waiting there
+// costs more tokens than computing the prompt again at the least loaded one. Looks only where the play (more exactly:
+// its first block) went lately, at most four targets.
+class PrefixAffinity final : public Router {
+ public:
+  explicit PrefixAffinity(const RouterOptions& options) : least_(options.balance), load_limit_(options.load_limit) {}
+
+  std::uint32_t pick(const RouteQuery& query, std::span<const TargetLoad> targets, const PrefixView& prefixes) override {
+    const std::uint32_t least = least_.pick(query, targets, prefixes);
+    if (query.runs.empty()) return least;
+    Homes& homes = homes_of(query.play, query.runs.front().first);
+    homes.used = ++clock_;
+    std::uint32_t best = BlockIndex::none, matched = 0;
+    for (const std::uint32_t target : homes.targets) {
+      if (target == BlockIndex::none) continue;
+      const std::uint32_t tokens = prefixes.matched_tokens(target, query);
+      if (tokens > matched || (tokens == matched && tokens > 0 && targets[target].queued_tokens < targets[best].queued_tokens)) {
+        best = target;
+        matched = tokens;
+      }
+    }
+    const std::uint32_t chosen = best == BlockIndex::none || leaves(targets, best, least, matched) ? least : best;
+    remember(homes, chosen);
+    return chosen;
+  }
+
+ private:
+  struct Homes {
+    std::uint32_t play = 0, first = 0;
+    std::uint64_t used = 0;
+    std::array<std::uint32_t, 4> targets{BlockIndex::none, BlockIndex::none, BlockIndex::none, BlockIndex::none};
+  };
+
+  bool leaves(std::span<const TargetLoad> targets, std::uint32_t home, std::uint32_t least, std::uint32_t matched) const {
+    if (targets[home].queued_tokens <= targets[least].queued_tokens + matched) return false;
+    double sum = 0;
+    for (const TargetLoad& target : targets) sum += target.queued_tokens;
+    return targets[home].queued_tokens > load_limit_ * sum / static_cast<double>(targets.size());
+  }
+
+  static void remember(Homes& homes, std::uint32_t target) {
+    auto place = std::find(homes.targets.begin(), homes.targets.end(), target);
+    if (place == homes.targets.end()) --place;
+    std::rotate(homes.targets.begin(), place, place + 1);
+    homes.targets.front() = target;
+  }
+
+  Homes& homes_of(std::uint32_t play, std::uint32_t first) {
+    std::uint32_t i = index_.find(play, first);
+    if (i == BlockIndex::none) {
+      if (homes_.size() >= most_homes) forget_half();
+      i = static_cast<std::uint32_t>(homes_.size());
+      homes_.push_back(Homes{.play = play, .first = first});
+      index_.insert(play, first, i);
+    }
+    return homes_[i];
+  }
+
+  void forget_half() {
+    const auto middle = homes_.begin() + static_cast<std::ptrdiff_t>(homes_.size() / 2);
+    std::nth_element(homes_.begin(), middle, homes_.end(), [](const Homes& a, const Homes& b) { return a.used > b.used; });
+    homes_.erase(middle, homes_.end());
+    index_ = BlockIndex();
+    for (std::uint32_t i = 0; i < homes_.size(); ++i) index_.insert(homes_[i].play, homes_[i].first, i);
+  }
+
+  static constexpr std::size_t most_homes = std::size_t{1} << 18;
+  LeastLoaded least_;
+  double load_limit_;
+  std::uint64_t clock_ = 0;
+  std::vector<Homes> homes_;
+  BlockIndex index_;
+};
+
+}  // namespace
+
+std::unique_ptr<Router> make_router(RouterPolicy policy, const RouterOptions& options) {
+  switch (policy) {
+    case RouterPolicy::round_robin: return std::make_unique<RoundRobin>();
+    case RouterPolicy::least_loaded: return std::make_unique<LeastLoaded>(options.balance);
+    case RouterPolicy::session_affinity: return std::make_unique<SessionAffinity>(options.balance);
+    case RouterPolicy::prefix_affinity: return std::make_unique<PrefixAffinity>(options);
+  }
+  throw InternalError("a router without a row in make_router");
+}
+
+}  // namespace rackcast
