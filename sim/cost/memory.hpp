@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "sim/spec/deployment.hpp"
-#include "sim/spec/gpu.hpp"
 #include "sim/spec/model.hpp"
+#include "sim/spec/rack.hpp"
 
 namespace rackcast {
 
@@ -32,7 +32,7 @@ struct MemoryPlan {
 };
 
 // minimum_context: tokens that one request must be able to hold (0: any positive pool will do).
-MemoryPlan plan_memory(const ModelSpec& model, const GpuSpec& gpu, const EngineSpec& engine, EngineRole role,
+MemoryPlan plan_memory(const ModelSpec& model, const RackSpec& rack, const EngineSpec& engine, EngineRole role,
                        const DeploymentSpec& deployment, double minimum_context = 0);
 
 // Throws UserError with the table when it does not fit.

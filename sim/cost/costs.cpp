@@ -1,0 +1,108 @@
+#include "sim/cost/costs.hpp"
+
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+#include "sim/cost/forms.hpp"
+
+namespace rackcast {
+
+const std::string_view basis_names[4] = {"measured", "published", "transferred", "assumed"};
+
+void fields(Visitor& v, CostParameter& p) {
+  v.field("value", p.value, "central value, in the unit that ends the parameter's name").required();
+  v.field("lo", p.lo, "lower end of the 80% interval").require(p.lo <= p.value, "must be <= value").required();
+  v.field("hi", p.hi, "upper end of the 80% interval").require(p.hi >= p.value, "must be >= value").required();
+  v.choice("basis", p.basis, basis_names, "where the number comes from").required();
+  v.field("source", p.source, "citation and date").require(!p.source.empty(), "must not be empty").required();
+}
+
+void fields(Visitor& v, CostFamily& f) {
+  v.field("form", f.form, "which formula of sim/cost/README.md; empty: the family's only one");
+  v.map("parameters", f.parameters, "by name; the end of a name is its unit");
+}
+
+void fields(Visitor& v, ModelOverride& o) { v.map("families", o.families, "parameters that replace the GPU's for this model"); }
+
+void fields(Visitor& v, CostSpec& c) {
+  v.field("name", c.name, "of the cost file").required();
+  v.field("gpu", c.gpu, "the GPU that it is about").required();
+  v.field("source", c.source, "how the file came about, with date");
+  v.map("families", c.families, "parameters by kernel family");
+  v.map("models", c.models, "composites fitted on one model");
+}
+
+namespace {
+
+// The family in the model's overrides, or null.
+const CostFamily* override_of(const CostSpec& costs, const std::string& family, const std::string& model) {
+  const auto found = costs.models.find(model);
+  if (found == costs.models.end()) return nullptr;
+  const auto entry = found->second.families.find(family);
+  return entry == found->second.families.end() ? nullptr : &entry->second;
+}
+
+}  // namespace
+
+bool CostSpec::has(const std::string& family, const std::string& model) const {
+  return families.count(family) > 0 || override_of(*this, family, model) != nullptr;
+}
+
+const std::string& CostSpec::form(const std::string& family, const std::string& model) const {
+  const CostFamily* own = override_of(*this, family, model);
+  if (own && !own->form.empty()) return own->form;
+  const auto found = families.find(family);
+  if (found == families.end()) throw UserError("costs of " + name + ": no family " + family + "; add it to the cost file");
+  return found->second.form;
+}
+
+const CostParameter& CostSpec::get(const std::string& family, const std::string& parameter,
+                                   const std::string& model) const {
+  if (const CostFamily* own = override_of(*this, family, model)) {
+    const auto found = own->parameters.find(parameter);
+    if (found != own->parameters.end()) return found->second;
+  }
+  const auto entry = families.find(family);
+  if (entry != families.end()) {
+    const auto found = entry->second.parameters.find(parameter);
+    if (found != entry->second.parameters.end()) return found->second;
+  }
+  throw UserError("costs of " + name + ": " + family + "." + parameter + " is needed by this model and missing; add it " +
+                  "to the cost file");
+}
+
+CostSpec read_costs(const Catalog& catalog, const std::string& name) {
+  return read_yaml_as<CostSpec>(catalog.find("costs", name), catalog.read_options());
+}
+
+double ParameterReader::value(const std::string& family, const std::string& parameter) {
+  const CostParameter& found = costs_.get(family, parameter, model_);
+  weakest_ = std::max(weakest_, found.basis);
+  return found.value;
+}
+
+Basis ParameterReader::take_basis() {
+  const Basis weakest = weakest_;
+  weakest_ = Basis::measured;
+  return weakest;
+}
+
+Roofline ParameterReader::roofline(const std::string& family) {
+  Roofline form{.t0_s = value(family, "t0_us") * 1e-6,
+                .flops_per_s = value(family, "mma_tflops") * 1e12,
+                .bytes_per_s = value(family, "hbm_gbs") * 1e9,
+                .p = value(family, "p")};
+  form.basis = take_basis();
+  return form;
+}
+
+Roofline ParameterReader::stream(const std::string& family) {
+  Roofline form{.t0_s = value(family, "t0_us") * 1e-6,
+                .flops_per_s = 1,
+                .bytes_per_s = value(family, "hbm_gbs") * 1e9,
+                .p = 1};
+  form.basis = take_basis();
+  return form;
+}
+
+}  // namespace rackcast

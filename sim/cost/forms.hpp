@@ -1,0 +1,50 @@
+// The closed forms that turn work into time. Work is flops and bytes of one launch; seconds come out.
+#pragma once
+#include <cmath>
+
+#include "sim/cost/costs.hpp"
+
+namespace rackcast {
+
+// (a^p + b^p)^(1/p): 1 adds, large p takes the larger. The powers that the hot path meets are spelled out.
+inline double p_norm(double a, double b, double p) {
+  if (a <= 0) return b;
+  if (b <= 0) return a;
+  if (p == 1) return a + b;
+  if (p == 2) return std::sqrt(a * a + b * b);
+  const double larger = a > b ? a : b;
+  const double ratio = (a > b ? b : a) / larger;
+  return larger * std::pow(1 + std::pow(ratio, p), 1 / p);
+}
+
+// t0 + ((flops/F)^p + (bytes/B)^p)^(1/p)
+struct Roofline {
+  double t0_s = 0;
+  double flops_per_s = 1;
+  double bytes_per_s = 1;
+  double p = 1;
+  Basis basis = Basis::measured;  // the weakest of its parameters
+
+  double seconds(double flops, double bytes) const {
+    return t0_s + p_norm(flops / flops_per_s, bytes / bytes_per_s, p);
+  }
+};
+
+// The parameters of one model on one GPU; keeps the weakest basis of what it hands out.
+class ParameterReader {
+ public:
+  ParameterReader(const CostSpec& costs, std::string model) : costs_(costs), model_(std::move(model)) {}
+  double value(const std::string& family, const std::string& parameter);
+  bool has(const std::string& family) const { return costs_.has(family, model_); }
+  const std::string& form(const std::string& family) const { return costs_.form(family, model_); }
+  Basis take_basis();  // weakest since the last call
+  Roofline roofline(const std::string& family);  // t0_us, mma_tflops, hbm_gbs, p
+  Roofline stream(const std::string& family);    // t0_us, hbm_gbs
+
+ private:
+  const CostSpec& costs_;
+  std::string model_;
+  Basis weakest_ = Basis::measured;
+};
+
+}  // namespace rackcast
