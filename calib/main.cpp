@@ -1,0 +1,143 @@
+// rackcast-calib: lists, checks and measures the kernels of this machine's GPU.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "calib/gpu/runner.hpp"
+#include "calib/plan.hpp"
+#include "sim/base/error.hpp"
+
+namespace {
+
+using namespace rackcast;
+
+struct Options {
+  std::vector<std::string> families;
+  bool quick = false;
+  bool full = false;
+  bool bench = false;
+  bool sanitize = false;
+  double sample = 1;
+  double budget_s = 0;
+  int passes = 1;
+  bool no_hot = false;
+  calib::RunRequest request;
+  std::string filter;
+};
+
+double parse_budget(const std::string& text) {
+  std::size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(used);
+  const double scale = unit == "s" ? 1 : unit == "min" ? 60 : unit == "h" ? 3600 : 0;
+  if (used == 0 || scale == 0 || value <= 0) throw UserError("--budget " + text + ": write a time with its unit, e.g. 480s or 8min");
+  return value * scale;
+}
+
+kernels::Grid grid_of(const Options& options) {
+  if (options.quick + options.full + options.bench + options.sanitize > 1)
+    throw UserError("choose one of --quick, --full, --bench and --sanitize");
+  if (options.full) return kernels::Grid::full;
+  if (options.sanitize) return kernels::Grid::sanitize;
+  return kernels::Grid::quick;
+}
+
+int list(const Options& options) {
+  for (const kernels::Family* family : calib::select_families(options.families)) {
+    std::printf("%-16s quick %4zu  full %5zu  %s\n", family->name().c_str(), family->grid(kernels::Grid::quick).size(),
+                family->grid(kernels::Grid::full).size(), family->summary().c_str());
+    if (options.families.empty()) continue;
+    for (const kernels::Axis& axis : family->axes()) std::printf("  %-14s %s\n", axis.name.c_str(), axis.meaning.c_str());
+    for (const kernels::Shape& shape : family->grid(grid_of(options))) {
+      const kernels::Work work = family->work(shape);
+      std::printf("  %s  %.4g GFLOP  %.4g MB\n", shape.key().c_str(), work.flop * 1e-9, work.bytes_hbm * 1e-6);
+    }
+  }
+  return 0;
+}
+
+int run(Options& options, bool timed) {
+  const auto families = calib::select_families(options.families);
+  const kernels::Grid grid = grid_of(options);
+  calib::RunRequest& request = options.request;
+  request.timed = timed && !options.sanitize;
+  request.quick = !options.full;
+  request.hot = !options.no_hot;
+  request.budget_s = options.budget_s;
+  if (options.bench) return calib::run_bench(request, families) ? 0 : 1;
+  request.points = calib::plan_points(families, grid, options.passes, request.seed);
+  if (options.sample < 1) request.points = calib::sample_points(request.points, options.sample, request.seed);
+  if (!options.filter.empty())
+    std::erase_if(request.points, [&](const calib::PlannedPoint& point) { return point.shape.key().find(options.filter) == std::string::npos; });
+  const calib::RunOutcome outcome = calib::run_points(request);
+  std::fprintf(stderr, "%d points, %d failed their check, %d ran a fallback, %d not possible here, %d were in the file%s\n", outcome.points,
+               outcome.failed, outcome.fallbacks, outcome.impossible, outcome.skipped,
+               outcome.finished ? "" : "; budget used up, run again to continue");
+  return outcome.failed ? 1 : 0;
+}
+
+void add_selection(CLI::App& verb, Options& options) {
+  verb.add_option("--family", options.families, "Kernel family; may be repeated (default: all)");
+  verb.add_flag("--quick", options.quick, "The points that a fit needs (default)");
+  verb.add_flag("--full", options.full, "Every regime");
+  verb.add_flag("--sanitize", options.sanitize, "Small shapes on every code path, never timed; for compute-sanitizer");
+}
+
+void add_running(CLI::App& verb, Options& options, std::string& budget) {
+  add_selection(verb, options);
+  verb.add_option("--sample", options.sample, "Take this seeded share of the points, e.g. 0.1")->check(CLI::Range(0.0, 1.0));
+  verb.add_option("--filter", options.filter, "Only shapes whose text holds this, e.g. 'tokens=1 '");
+  verb.add_option("--seed", options.request.seed, "Seed of order and data");
+  verb.add_option("--device", options.request.device, "CUDA device number");
+  verb.add_option("--budget", budget, "Start no point after this time, e.g. 480s; run again to continue");
+  verb.add_option("--implementation", options.request.force_implementation, "Only this implementation (sm90, portable...), no fallback");
+  verb.add_option("--inject-fault", options.request.inject_fault, "Make this implementation's self-check fail, to see the fallback");
+  verb.add_option("--library-path", options.request.library_folders, "Folder that holds cuBLASLt or NCCL; may be repeated");
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app{"Measures the kernels of a model server on this machine's GPU.\nExample: rackcast-calib run --quick --out h200.jsonl"};
+  app.require_subcommand(1);
+  Options options;
+  std::string budget;
+  CLI::App* list_verb = app.add_subcommand("list", "Families; with --family also their axes and shapes. Needs no driver");
+  add_selection(*list_verb, options);
+  CLI::App* run_verb = app.add_subcommand("run", "Check and time; JSON lines to --out, a point already there is skipped");
+  add_running(*run_verb, options, budget);
+  run_verb->add_flag("--bench", options.bench, "Only the shapes that have a bar, with the bars beside the figures");
+  run_verb->add_flag("--no-hot", options.no_hot, "Skip the hot-cache timings");
+  run_verb->add_option("--passes", options.passes, "Measure every point this often, in different orders")->check(CLI::Range(1, 10));
+  run_verb->add_option("--out", options.request.out, "Measurement file (.jsonl), continued when it exists");
+  CLI::App* check_verb = app.add_subcommand("check", "Check results against the FP64 references, time nothing");
+  add_running(*check_verb, options, budget);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  if (!budget.empty()) options.budget_s = parse_budget(budget);
+  if (*list_verb) return list(options);
+  return run(options, static_cast<bool>(*run_verb));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const UserError& error) {
+    std::fprintf(stderr, "rackcast-calib: %s\n", error.what());
+    return 2;
+  } catch (const Unavailable& error) {
+    std::fprintf(stderr, "rackcast-calib: not possible here: %s\n", error.what());
+    return 3;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rackcast-calib: internal error: %s\n", error.what());
+    return 70;
+  }
+}
