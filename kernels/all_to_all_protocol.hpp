@@ -1,0 +1,313 @@
+// Expert dispatch and combine as one block of threads sees it: push dispatch (one copy per destination rank), pull
+// combine (FP32 sum in rank order), epoch-numbered flags, no resets. One source for windows that NCCL maps (LSA
+// pointers), for virtual ranks on one GPU, and for threads on a CPU: the difference is the Context and the table of
+// window addresses.
+//
+// Why it is safe to reuse half a window every other epoch: a rank ends dispatch e only with every peer's flag e, and a
+// peer sends ready e only when it has read all of dispatch e. So whoever writes epoch e+2 has seen every peer past e.
+//
+// Context gives: block(), blocks(), thread(), threads() of the rank; warp(), warps(), lane(), lanes() of the block;
+// sync(); shared<T>(); store16(), load16(); release() - every earlier store of the block is visible, system-wide, before
+// anything that thread 0 does next; acquire(); store_flag(), wait_flag(); fetch_add(), fetch_inc_wrap(); quantise(),
+// dequantise(), bf16 pairs; delay(), which tests use to shake the order of things.
+#pragma once
+#include "kernels/all_to_all_layout.hpp"
+
+namespace rackcast::a2a {
+
+struct alignas(16) Vec16 {
+  uint32_t word[4];
+};
+
+constexpr int tile_tokens = 32;  // tokens whose destinations one block holds at a time
+
+// One rank as its blocks see it. Pointers are to memory of that rank's GPU, except window[], which reaches the peers.
+struct RankState {
+  Shape shape;
+  int32_t rank = 0;
+  int32_t tokens = 0;
+  char* const* window = nullptr;     // [ranks]
+  const uint16_t* input = nullptr;   // bf16 [tokens][hidden]
+  const int32_t* expert = nullptr;   // [tokens][top_k]
+  const float* weight = nullptr;     // [tokens][top_k]
+  const float* gain = nullptr;       // [experts_per_rank] stand-in for the experts: y = gain * x
+  uint16_t* output = nullptr;        // bf16 [tokens][hidden]
+  uint64_t* destination = nullptr;   // [tokens_max][top_k]: rank in the upper half, slot in the lower; all ones = none
+  uint32_t* slot_count = nullptr;    // [2][ranks]
+  uint32_t* arrived_blocks = nullptr;  // [3]
+  uint32_t* epoch = nullptr;         // [2]: last finished dispatch and combine
+};
+constexpr uint64_t no_destination = ~uint64_t{0};
+
+struct DispatchTile {
+  uint64_t destination[tile_tokens][top_k_max];
+  int32_t copies[tile_tokens];
+  int32_t last;
+};
+
+RACKCAST_BOTH inline int rank_of(uint64_t destination) { return static_cast<int>(destination >> 32); }
+RACKCAST_BOTH inline int64_t slot_of(uint64_t destination) { return static_cast<int64_t>(destination & 0xffffffffU); }
+
+// True in every thread of the block that came last; that block then sees what all others released.
+template <typename Context>
+RACKCAST_BOTH bool arrive(Context& context, const RankState& rank, int phase, int32_t* last) {
+  context.release();
+  if (context.thread() == 0) {
+    const auto blocks = static_cast<uint32_t>(context.blocks());
+    *last = context.fetch_inc_wrap(&rank.arrived_blocks[phase], blocks - 1) == blocks - 1 ? 1 : 0;
+    context.acquire();
+  }
+  context.sync();
+  return *last != 0;
+}
+
+// One thread for each choice of each token. The first choice that goes to a rank takes a row there and writes its meta
+// data; the token's ranks are listed in ascending order, so that the sum's order does not depend on who was first.
+template <typename Context>
+RACKCAST_BOTH void assign_choice(Context& context, const RankState& rank, uint32_t epoch, int t, int place, int choice, DispatchTile& tile) {
+  const Shape& shape = rank.shape;
+  const int32_t* experts = rank.expert + int64_t{t} * shape.top_k;
+  uint64_t* kept = rank.destination + int64_t{t} * shape.top_k;
+  const int mine = experts[choice] / shape.experts_per_rank;
+  bool first = true;
+  int distinct = 0;
+  int position = 0;
+  for (int j = 0; j < shape.top_k; ++j) {
+    const int owner = experts[j] / shape.experts_per_rank;
+    bool seen = false;
+    for (int i = 0; i < j; ++i) seen = seen || experts[i] / shape.experts_per_rank == owner;
+    if (seen) continue;
+    ++distinct;
+    if (owner < mine) ++position;
+    if (owner == mine) first = j == choice;
+  }
+  if (choice == 0) tile.copies[place] = distinct;
+  if (choice >= distinct) kept[choice] = no_destination;
+  if (!first) return;
+  RowMeta meta;
+  meta.token = t;
+  for (int j = choice; j < shape.top_k; ++j) {
+    if (experts[j] / shape.experts_per_rank != mine) continue;
+    meta.expert[meta.experts] = static_cast<int16_t>(experts[j] % shape.experts_per_rank);
+    meta.weight[meta.experts] = rank.weight[int64_t{t} * shape.top_k + j];
+    ++meta.experts;
+  }
+  const uint32_t slot = context.fetch_add(&rank.slot_count[(epoch & 1) * static_cast<uint32_t>(shape.ranks) + static_cast<uint32_t>(mine)], 1U);
+  const uint64_t destination = (static_cast<uint64_t>(mine) << 32) | slot;
+  tile.destination[place][position] = destination;
+  kept[position] = destination;
+  char* row = rank.window[mine] + shape.dispatch_row(epoch, rank.rank, slot) + shape.payload_bytes();
+  const Vec16* words = reinterpret_cast<const Vec16*>(&meta);
+  for (int i = 0; i < 4; ++i) {
+    context.delay(1);
+    context.store16(row + 16 * i, words[i]);
+  }
+}
+
+// One warp moves one piece of a token's row to every rank that needs it: read once, stored once per copy.
+template <typename Context>
+RACKCAST_BOTH void push_piece(Context& context, const RankState& rank, uint32_t epoch, int t, int place, int piece, const DispatchTile& tile) {
+  const Shape& shape = rank.shape;
+  const uint16_t* from = rank.input + int64_t{t} * shape.hidden + piece * piece_values;
+  const int copies = tile.copies[place];
+  for (int lane = context.lane(); lane < 32; lane += context.lanes()) {
+    if (shape.payload == Payload::bf16) {
+      const Vec16 low = context.load16(from + lane * 8);
+      const Vec16 high = context.load16(from + 256 + lane * 8);
+      for (int c = 0; c < copies; ++c) {
+        const uint64_t destination = tile.destination[place][c];
+        char* row = rank.window[rank_of(destination)] + shape.dispatch_row(epoch, rank.rank, slot_of(destination));
+        char* to = row + piece * piece_values * 2 + lane * 16;
+        context.delay(2);
+        context.store16(to, low);
+        context.store16(to + 512, high);
+      }
+    } else {
+      Vec16 values;
+      Vec16 scales;  // of the whole piece; meaningful in lane 0
+      context.quantise(from, lane, values, scales);
+      for (int c = 0; c < copies; ++c) {
+        const uint64_t destination = tile.destination[place][c];
+        char* row = rank.window[rank_of(destination)] + shape.dispatch_row(epoch, rank.rank, slot_of(destination));
+        context.delay(3);
+        context.store16(row + piece * piece_values + lane * 16, values);
+        if (lane == 0) context.store16(row + shape.hidden + piece * (piece_values / scale_block), scales);
+      }
+    }
+  }
+}
+
+// Rows out, then one flag per peer. Does not wait for the peers' rows.
+template <typename Context>
+RACKCAST_BOTH void push_rows(Context& context, const RankState& rank, uint32_t epoch) {
+  const Shape& shape = rank.shape;
+  DispatchTile& tile = context.template shared<DispatchTile>();
+  const int block = context.block();
+  const int blocks = context.blocks();
+  const int pieces = shape.pieces();
+  for (int first = block; first < rank.tokens; first += tile_tokens * blocks) {
+    const int left = (rank.tokens - first + blocks - 1) / blocks;
+    const int count = left < tile_tokens ? left : tile_tokens;
+    for (int i = context.thread(); i < count * shape.top_k; i += context.threads())
+      assign_choice(context, rank, epoch, first + (i / shape.top_k) * blocks, i / shape.top_k, i % shape.top_k, tile);
+    context.sync();
+    for (int item = context.warp(); item < count * pieces; item += context.warps())
+      push_piece(context, rank, epoch, first + (item / pieces) * blocks, item / pieces, item % pieces, tile);
+    context.sync();
+  }
+}
+
+template <typename Context>
+RACKCAST_BOTH void send_flags(Context& context, const RankState& rank, int kind, uint32_t epoch) {
+  const Shape& shape = rank.shape;
+  for (int peer = context.thread(); peer < shape.ranks; peer += context.threads()) {
+    uint32_t count = 0;
+    if (kind == flag_arrived) {
+      uint32_t& rows = rank.slot_count[(epoch & 1) * static_cast<uint32_t>(shape.ranks) + static_cast<uint32_t>(peer)];
+      count = rows;
+      rows = 0;  // for epoch + 2
+    }
+    context.delay(4);
+    context.store_flag(reinterpret_cast<uint64_t*>(rank.window[peer] + shape.flag(kind, epoch, rank.rank)),
+                       (static_cast<uint64_t>(epoch) << 32) | count);
+  }
+}
+
+// Waits for the flags of all peers; afterwards the whole block may read what they released.
+template <typename Context>
+RACKCAST_BOTH void wait_for_flags(Context& context, const RankState& rank, int kind, uint32_t epoch) {
+  const Shape& shape = rank.shape;
+  for (int peer = context.thread(); peer < shape.ranks; peer += context.threads())
+    context.wait_flag(reinterpret_cast<const uint64_t*>(rank.window[rank.rank] + shape.flag(kind, epoch, peer)), epoch, kind, peer);
+  context.sync();
+}
+
+template <typename Context>
+RACKCAST_BOTH void clear_counts(Context& context, const RankState& rank, uint32_t epoch) {
+  for (int peer = context.thread(); peer < rank.shape.ranks; peer += context.threads())
+    rank.slot_count[(epoch & 1) * static_cast<uint32_t>(rank.shape.ranks) + static_cast<uint32_t>(peer)] = 0;
+}
+
+template <typename Context>
+RACKCAST_BOTH uint32_t dispatch(Context& context, const RankState& rank, bool signal, bool wait) {
+  const uint32_t epoch = rank.epoch[0] + 1;
+  push_rows(context, rank, epoch);
+  if (arrive(context, rank, 0, &context.template shared<DispatchTile>().last)) {
+    if (context.thread() == 0) rank.epoch[0] = epoch;  // before any flag: a flag lets other blocks start the next epoch
+    context.sync();
+    if (signal) send_flags(context, rank, flag_arrived, epoch);
+    else clear_counts(context, rank, epoch);
+  }
+  if (wait && context.block() == 0) wait_for_flags(context, rank, flag_arrived, epoch);
+  return epoch;
+}
+
+// Stand-in for the experts, so that a check sees who computed what: each row times the weighted gains of its experts.
+template <typename Context>
+RACKCAST_BOTH void run_experts(Context& context, const RankState& rank, uint32_t epoch, bool signal) {
+  const Shape& shape = rank.shape;
+  wait_for_flags(context, rank, flag_arrived, epoch);
+  char* window = rank.window[rank.rank];
+  const int pieces = shape.pieces();
+  for (int source = 0; source < shape.ranks; ++source) {
+    const uint64_t flag = context.load_flag(reinterpret_cast<const uint64_t*>(window + shape.flag(flag_arrived, epoch, source)));
+    const auto rows = static_cast<int64_t>(flag & 0xffffffffU);
+    for (int64_t item = context.block() * context.warps() + context.warp(); item < rows * pieces; item += context.blocks() * context.warps()) {
+      const int64_t slot = item / pieces;
+      const int piece = static_cast<int>(item % pieces);
+      const char* row = window + shape.dispatch_row(epoch, source, slot);
+      const RowMeta& meta = *reinterpret_cast<const RowMeta*>(row + shape.payload_bytes());
+      float factor = 0;
+      for (int j = 0; j < meta.experts; ++j) factor = context.multiply_add(meta.weight[j], rank.gain[meta.expert[j]], factor);
+      char* result = window + shape.combine_row(epoch, source, slot) + piece * piece_values * 2;
+      for (int lane = context.lane(); lane < 32; lane += context.lanes()) {
+        // Lane's 16 values: two runs of 8 in bf16 rows, one run of 16 in fp8 rows.
+        Vec16 first;
+        Vec16 second;
+        if (shape.payload == Payload::bf16) {
+          first = context.scale_bf16(context.load16(row + piece * piece_values * 2 + lane * 16), factor);
+          second = context.scale_bf16(context.load16(row + piece * piece_values * 2 + 512 + lane * 16), factor);
+          context.store16(result + lane * 16, first);
+          context.store16(result + 512 + lane * 16, second);
+        } else {
+          const auto scale = static_cast<uint8_t>(row[shape.hidden + (piece * piece_values + lane * 16) / scale_block]);
+          context.dequantise(context.load16(row + piece * piece_values + lane * 16), scale, factor, first, second);
+          context.store16(result + lane * 32, first);
+          context.store16(result + lane * 32 + 16, second);
+        }
+      }
+    }
+  }
+  if (signal && arrive(context, rank, 1, &context.template shared<DispatchTile>().last))
+    send_flags(context, rank, flag_ready, epoch);
+}
+
+// All loads first, so that they are in flight together; then the sum in the order of the list.
+template <typename Context>
+RACKCAST_BOTH Vec16 sum_copies(Context& context, const RankState& rank, uint32_t epoch, const uint64_t* destination, int64_t at) {
+  const Shape& shape = rank.shape;
+  Vec16 part[top_k_max];
+  bool there[top_k_max];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+  for (int j = 0; j < top_k_max; ++j) {
+    there[j] = j < shape.top_k && destination[j] != no_destination;
+    if (there[j])
+      part[j] = context.load16(rank.window[rank_of(destination[j])] +
+                               shape.combine_row(epoch, rank.rank, slot_of(destination[j])) + at);
+  }
+  float sum[8] = {};
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+  for (int j = 0; j < top_k_max; ++j)
+    if (there[j]) context.add_bf16(sum, part[j]);
+  return context.to_bf16(sum);
+}
+
+// Fetches the expert results of this rank's tokens and adds them up, in FP32, in rank order.
+template <typename Context>
+RACKCAST_BOTH void pull_rows(Context& context, const RankState& rank, uint32_t epoch) {
+  const Shape& shape = rank.shape;
+  const int pieces = shape.pieces();
+  const int block = context.block();
+  const int blocks = context.blocks();
+  const int mine = rank.tokens > block ? (rank.tokens - block + blocks - 1) / blocks : 0;
+  for (int item = context.warp(); item < mine * pieces; item += context.warps()) {
+    const int t = block + (item / pieces) * blocks;
+    const int64_t offset = (item % pieces) * int64_t{piece_values} * 2;
+    const uint64_t* destination = rank.destination + int64_t{t} * shape.top_k;
+    for (int lane = context.lane(); lane < 32; lane += context.lanes()) {
+      for (int half = 0; half < 2; ++half) {
+        const int64_t at = offset + half * 512 + lane * 16;
+        char* to = reinterpret_cast<char*>(rank.output) + int64_t{t} * shape.hidden * 2 + at;
+        context.store16(to, sum_copies(context, rank, epoch, destination, at));
+      }
+    }
+  }
+}
+
+template <typename Context>
+RACKCAST_BOTH void combine(Context& context, const RankState& rank, bool signal, bool wait) {
+  const uint32_t epoch = rank.epoch[1] + 1;
+  // The kernel before this one wrote the results; its end ordered them before this flag on this GPU, and the flag's
+  // own release orders them for the peers.
+  if (signal && context.block() == 0) {
+    context.release();
+    send_flags(context, rank, flag_ready, epoch);
+  }
+  if (wait) wait_for_flags(context, rank, flag_ready, epoch);
+  pull_rows(context, rank, epoch);
+  if (arrive(context, rank, 2, &context.template shared<DispatchTile>().last) && context.thread() == 0) rank.epoch[1] = epoch;
+}
+
+// Everybody has come this far. Uses its own flags; epoch counts barriers.
+template <typename Context>
+RACKCAST_BOTH void barrier(Context& context, const RankState& rank, uint32_t epoch) {
+  context.release();
+  send_flags(context, rank, flag_barrier, epoch);
+  wait_for_flags(context, rank, flag_barrier, epoch);
+}
+
+}  // namespace rackcast::a2a

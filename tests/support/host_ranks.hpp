@@ -1,0 +1,217 @@
+// Runs the all-to-all protocol with threads as ranks and blocks: one thread a block, no GPU. Memory is as weak as the
+// GPU's model allows: a plain store may stay in the block's own store buffer until the block releases (or for ever, if
+// the release is left out), and every store and flag may be held up by a seeded delay.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "kernels/all_to_all_protocol.hpp"
+#include "kernels/all_to_all_reference.hpp"
+#include "kernels/block_fp8.hpp"
+#include "kernels/draws.hpp"
+
+namespace rackcast::a2a {
+
+struct HostOptions {
+  uint64_t delay_seed = 0;        // 0: no delays
+  bool release_left_out = false;  // mutation: blocks never push their stores out before they signal
+  double wait_limit_s = 20;
+};
+
+class HostContext {
+ public:
+  HostContext(int block, int blocks, const HostOptions& options, uint64_t seed)
+      : block_(block), blocks_(blocks), options_(options), draws_(seed) {}
+  ~HostContext() { flush(); }
+
+  int block() const { return block_; }
+  int blocks() const { return blocks_; }
+  int thread() const { return 0; }
+  int threads() const { return 1; }
+  int warp() const { return 0; }
+  int warps() const { return 1; }
+  int lane() const { return 0; }
+  int lanes() const { return 1; }
+  void sync() const {}
+  template <typename T>
+  T& shared() { return shared_; }
+
+  Vec16 load16(const void* from) const {
+    Vec16 value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  void store16(void* to, const Vec16& value) {
+    buffer_.push_back({to, value});
+    if (buffer_.size() > 64) drain_one();
+  }
+  void release() {
+    if (options_.release_left_out) return;
+    flush();
+    std::atomic_thread_fence(std::memory_order_acq_rel);
+  }
+  void acquire() const { std::atomic_thread_fence(std::memory_order_acq_rel); }
+  void store_flag(uint64_t* flag, uint64_t value) { std::atomic_ref<uint64_t>(*flag).store(value, std::memory_order_release); }
+  uint64_t load_flag(const uint64_t* flag) const {
+    return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(*flag)).load(std::memory_order_acquire);
+  }
+  void wait_flag(const uint64_t* flag, uint32_t epoch, int kind, int peer) const {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.wait_limit_s);
+    while (load_flag(flag) >> 32 != epoch) {
+      std::this_thread::yield();
+      if (std::chrono::steady_clock::now() > give_up)
+        throw std::runtime_error("flag " + std::to_string(kind) + " of rank " + std::to_string(peer) + " did not come");
+    }
+  }
+  uint32_t fetch_add(uint32_t* at, uint32_t by) { return std::atomic_ref<uint32_t>(*at).fetch_add(by, std::memory_order_relaxed); }
+  uint32_t fetch_inc_wrap(uint32_t* at, uint32_t limit) {
+    std::atomic_ref<uint32_t> value(*at);
+    uint32_t old = value.load(std::memory_order_relaxed);
+    while (!value.compare_exchange_weak(old, old >= limit ? 0 : old + 1, std::memory_order_acq_rel)) {}
+    return old;
+  }
+  void delay(int) {
+    if (options_.delay_seed == 0) return;
+    const uint64_t draw = draws_.below(1024);
+    if (draw == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else if (draw < 64) std::this_thread::yield();
+    if (draw % 7 == 0 && !buffer_.empty()) drain_one();  // some stores become visible early, too
+  }
+
+  float multiply_add(float a, float b, float c) const { return std::fma(a, b, c); }
+  Vec16 scale_bf16(const Vec16& x, float factor) const {
+    uint16_t value[8];
+    std::memcpy(value, &x, sizeof value);
+    for (uint16_t& v : value) v = float_to_bf16(factor * bf16_to_float(v));
+    Vec16 out;
+    std::memcpy(&out, value, sizeof out);
+    return out;
+  }
+  void add_bf16(float (&sum)[8], const Vec16& x) const {
+    uint16_t value[8];
+    std::memcpy(value, &x, sizeof value);
+    for (int i = 0; i < 8; ++i) sum[i] += bf16_to_float(value[i]);
+  }
+  Vec16 to_bf16(const float (&sum)[8]) const {
+    uint16_t value[8];
+    for (int i = 0; i < 8; ++i) value[i] = float_to_bf16(sum[i]);
+    Vec16 out;
+    std::memcpy(&out, value, sizeof out);
+    return out;
+  }
+  void quantise(const uint16_t* piece, int lane, Vec16& values, Vec16& scales) const {
+    uint8_t scale[16];
+    uint8_t code[16];
+    for (int b = 0; b < 16; ++b) {
+      float largest = 0;
+      for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(bf16_to_float(piece[b * 32 + i])));
+      scale[b] = ue8m0_for(largest);
+    }
+    for (int i = 0; i < 16; ++i)
+      code[i] = float_to_e4m3(bf16_to_float(piece[lane * 16 + i]) / ue8m0_to_float(scale[lane / 2]));
+    std::memcpy(&values, code, sizeof values);
+    std::memcpy(&scales, scale, sizeof scales);
+  }
+  void dequantise(const Vec16& values, uint8_t scale, float factor, Vec16& first, Vec16& second) const {
+    uint8_t code[16];
+    uint16_t out[16];
+    std::memcpy(code, &values, sizeof code);
+    for (int i = 0; i < 16; ++i) out[i] = float_to_bf16(factor * (e4m3_to_float(code[i]) * ue8m0_to_float(scale)));
+    std::memcpy(&first, out, sizeof first);
+    std::memcpy(&second, out + 8, sizeof second);
+  }
+
+ private:
+  void drain_one() {
+    std::memcpy(buffer_.front().to, &buffer_.front().value, sizeof(Vec16));
+    buffer_.pop_front();
+  }
+  void flush() {
+    while (!buffer_.empty()) drain_one();
+  }
+  struct Pending {
+    void* to;
+    Vec16 value;
+  };
+  int block_, blocks_;
+  HostOptions options_;
+  Draws draws_;
+  DispatchTile shared_{};
+  std::deque<Pending> buffer_;
+};
+
+// All ranks of one shape in this process.
+class HostRanks {
+ public:
+  HostRanks(const Shape& shape, int blocks_per_rank);
+  // Gives every rank its tokens, input and the experts' gains; then one epoch; true when every output equals the reference.
+  bool epoch(const std::string& routing, const std::vector<int>& tokens, uint64_t seed, const HostOptions& options);
+
+ private:
+  struct Rank {
+    std::vector<Vec16> window;
+    std::vector<uint64_t> destination;
+    std::vector<uint32_t> slot_count, arrived_blocks, epochs;
+    RankTokens tokens;
+    std::vector<uint16_t> input, output;
+  };
+  Shape shape_;
+  int blocks_;
+  std::vector<Rank> ranks_;
+  std::vector<char*> windows_;
+};
+
+inline HostRanks::HostRanks(const Shape& shape, int blocks_per_rank) : shape_(shape), blocks_(blocks_per_rank) {
+  ranks_.resize(static_cast<std::size_t>(shape.ranks));
+  for (Rank& rank : ranks_) {
+    rank.window.resize(static_cast<std::size_t>(shape.window_bytes() / 16 + 1));
+    rank.destination.resize(static_cast<std::size_t>(shape.tokens_max * shape.top_k));
+    rank.slot_count.resize(static_cast<std::size_t>(2 * shape.ranks));
+    rank.arrived_blocks.resize(3);
+    rank.epochs.resize(2);
+    windows_.push_back(reinterpret_cast<char*>(rank.window.data()));
+  }
+}
+
+inline bool HostRanks::epoch(const std::string& routing, const std::vector<int>& tokens, uint64_t seed, const HostOptions& options) {
+  const std::vector<float> gain = draw_gain(shape_, seed);
+  std::vector<RankState> states;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    Rank& rank = ranks_[r];
+    rank.tokens = draw_tokens(shape_, routing, tokens[r], seed * 1000 + r);
+    rank.input = draw_input(shape_, tokens[r], seed * 1000 + r + 500);
+    rank.output.assign(rank.input.size(), 0xffff);
+    states.push_back({shape_, static_cast<int32_t>(r), tokens[r], windows_.data(), rank.input.data(),
+                      rank.tokens.expert.data(), rank.tokens.weight.data(),
+                      gain.data() + r * static_cast<std::size_t>(shape_.experts_per_rank), rank.output.data(),
+                      rank.destination.data(), rank.slot_count.data(), rank.arrived_blocks.data(), rank.epochs.data()});
+  }
+  std::vector<std::thread> threads;
+  std::atomic<bool> hung{false};
+  for (const RankState& state : states)
+    for (int block = 0; block < blocks_; ++block)
+      threads.emplace_back([&, block] {
+        const uint64_t stream = options.delay_seed * 7919 + seed * 131 + static_cast<uint64_t>(state.rank * blocks_ + block);
+        HostContext context(block, blocks_, options, stream);
+        try {
+          const uint32_t epoch = dispatch(context, state, true, false);
+          run_experts(context, state, epoch, true);
+          combine(context, state, false, true);
+        } catch (const std::runtime_error&) {
+          hung = true;
+        }
+      });
+  for (std::thread& thread : threads) thread.join();
+  if (hung) return false;
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    if (ranks_[r].output != reference(shape_, ranks_[r].tokens, ranks_[r].input, gain)) return false;
+  return true;
+}
+
+}  // namespace rackcast::a2a
