@@ -1,27 +1,30 @@
-// Finds data files by kind and name: scenarios/<kind>/<name>.yaml, first in --data-dir or RACKCAST_SCENARIOS, then in
-// the install prefix, then in the source tree that the program was built from.
+// Finds data files by kind and name: <root>/<kind>/<name>.yaml, in the first root that has it. Kind "." is the root
+// itself (scenario files). A name that holds '/' or ends in .yaml is a path, relative to the file that says it.
 #pragma once
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/base/schema_yaml.hpp"
+#include "sim/base/text.hpp"
 
 namespace rackcast {
 
 class Catalog {
  public:
   explicit Catalog(std::vector<std::string> roots);  // folders that hold models/, gpus/, racks/, ...
-  YamlSource find(std::string_view kind, std::string_view name) const;  // UserError with near names
+  // UserError with near names. `from`: the file that says the name, for relative paths; empty: the working folder.
+  YamlSource find(std::string_view kind, std::string_view name, std::string_view from = "") const;
   std::vector<std::string> names(std::string_view kind) const;          // sorted, without .yaml
-  std::string path_of(std::string_view kind, std::string_view name) const;
-  ReadOptions read_options(std::vector<std::string> sets = {}) const;
+  std::string path_of(std::string_view kind, std::string_view name, std::string_view from = "") const;
+  ReadOptions read_options(std::vector<std::string> sets = {}, std::string root_kind = "") const;
+  const std::vector<std::string>& roots() const { return roots_; }
 
  private:
   std::vector<std::string> roots_;
 };
 
-// "did you mean 'x'?" or empty: smallest edit distance at most a third of the length.
-std::string near_match(std::string_view given, const std::vector<std::string>& known);
+// Reads a whole file of at most 8 MiB; UserError when it is not there, not a plain file, or larger.
+YamlSource read_source(const std::string& path);
 
 }  // namespace rackcast

@@ -18,11 +18,14 @@ struct YamlSource {
   std::string text;
 };
 
-// `KEY.PATH=VALUE` overrides of the command line, applied before the walk; problems cite the --set text.
 struct ReadOptions {
+  // `KEY.PATH=VALUE` overrides of the command line ("a.b[0].c=v"; a[n] appends), applied in order before the walk, also
+  // inside referenced files; problems cite the set. A name with dots is quoted: models."deepseek-v4.1-flash".input=...
   std::vector<std::string> sets;
-  // Resolves a reference: kind ("racks") and name -> source. Empty: references must be inline.
-  std::function<YamlSource(std::string_view kind, std::string_view name)> resolve;
+  // Resolves a reference of file `from`: kind ("racks") and name -> source. Empty: references must be inline.
+  std::function<YamlSource(std::string_view kind, std::string_view name, std::string_view from)> resolve;
+  // Kind of the file itself, so that it may say "base: NAME" at its root. Empty: it may not.
+  std::string root_kind;
 };
 
 // Reads with walk(visitor), which calls fields(visitor, root struct). Throws UserError with every problem.
