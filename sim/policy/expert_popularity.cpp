@@ -1,0 +1,154 @@
+#include "sim/policy/expert_popularity.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "sim/base/error.hpp"
+
+namespace rackcast {
+
+namespace {
+
+constexpr double walk_step_s = 10;
+
+double normal(std::mt19937_64& random) { return std::normal_distribution<double>()(random); }
+
+std::vector<double> base_weights(const ExpertPopularityOptions& o, int layer, int experts, std::mt19937_64& random) {
+  std::vector<double> weight(static_cast<std::size_t>(experts), 1.0);
+  switch (o.skew) {
+    case ExpertSkew::balanced: return weight;
+    case ExpertSkew::counts: {
+      RACKCAST_CHECK(static_cast<std::size_t>(layer) < o.counts.size(), "counts for every layer");
+      weight = o.counts[static_cast<std::size_t>(layer)];
+      for (double& w : weight) w = std::max(w, 0.5);  // an expert that was never seen is rare, not impossible
+      return weight;
+    }
+    case ExpertSkew::zipf:
+      for (int e = 0; e < experts; ++e) weight[static_cast<std::size_t>(e)] = std::pow(e + 1.0, -o.exponent);
+      break;
+    case ExpertSkew::dirichlet: {
+      std::gamma_distribution<double> gamma(o.alpha, 1.0);
+      for (double& w : weight) w = std::max(gamma(random), 1e-9);
+      break;
+    }
+    case ExpertSkew::power_law: {
+      // Inverse CDF of a density x^-a truncated to [1, span].
+      const double a = 1.0 - o.exponent;
+      for (double& w : weight) {
+        const double u = std::uniform_real_distribution<double>()(random);
+        w = std::abs(a) < 1e-9 ? std::pow(o.span, u) : std::pow((std::pow(o.span, a) - 1.0) * u + 1.0, 1.0 / a);
+      }
+      break;
+    }
+  }
+  std::shuffle(weight.begin(), weight.end(), random);
+  return weight;
+}
+
+}  // namespace
+
+ExpertPopularity::ExpertPopularity(const ExpertPopularityOptions& options, int layers, int experts, int top_k, std::uint64_t seed)
+    : options_(options), experts_(experts), top_k_(top_k) {
+  RACKCAST_CHECK(layers >= 1 && experts >= top_k && top_k >= 1 && options.topics >= 1, "layers, experts and topics");
+  for (int l = 0; l < layers; ++l) {
+    std::seed_seq seeds{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(l)};
+    std::mt19937_64 random(seeds);
+    std::vector<double> weight = base_weights(options_, l, experts, random);
+    for (double& w : weight) w = std::log(w);
+    base_.push_back(std::move(weight));
+    auto& topics = topic_.emplace_back(static_cast<std::size_t>(options_.topics));
+    for (auto& topic : topics) {
+      topic.resize(static_cast<std::size_t>(experts));
+      for (float& g : topic) g = static_cast<float>(options_.topics > 1 ? normal(random) : 0.0);
+    }
+    auto& walk = walk_.emplace_back(static_cast<std::size_t>(experts));
+    for (double& x : walk) x = normal(random);  // starts in its stationary state
+    walk_random_.push_back(random);
+  }
+}
+
+void ExpertPopularity::advance(double time_s) {
+  if (options_.drift <= 0) return;
+  const double keep = std::exp(-walk_step_s / options_.drift_time_s), fresh = std::sqrt(1 - keep * keep);
+  while (walked_to_s_ + walk_step_s <= time_s) {
+    walked_to_s_ += walk_step_s;
+    for (std::size_t l = 0; l < walk_.size(); ++l)
+      for (double& x : walk_[l]) x = keep * x + fresh * normal(walk_random_[l]);
+  }
+}
+
+std::vector<double> ExpertPopularity::topic_weights(int layer, int topic) const {
+  const auto l = static_cast<std::size_t>(layer);
+  const auto& g = topic_[l][static_cast<std::size_t>(topic)];
+  std::vector<double> p(static_cast<std::size_t>(experts_));
+  double sum = 0;
+  for (std::size_t e = 0; e < p.size(); ++e) {
+    p[e] = std::exp(base_[l][e] + options_.topic_spread * static_cast<double>(g[e]) + options_.drift * walk_[l][e]);
+    sum += p[e];
+  }
+  for (double& value : p) value /= sum;
+  return p;
+}
+
+std::vector<double> ExpertPopularity::mean(int layer) const {
+  std::vector<double> total(static_cast<std::size_t>(experts_), 0.0);
+  for (int t = 0; t < options_.topics; ++t) {
+    const std::vector<double> p = topic_weights(layer, t);
+    for (std::size_t e = 0; e < total.size(); ++e) total[e] += p[e] / options_.topics;
+  }
+  return total;
+}
+
+// lambda with sum(1 - exp(-lambda p)) = top_k: the sum is concave and rising in lambda, so Newton from below converges.
+static double solve_lambda(std::span<const double> p, int top_k) {
+  double lambda = top_k;
+  for (int i = 0; i < 60; ++i) {
+    double value = -top_k, slope = 0;
+    for (const double x : p) {
+      const double rest = std::exp(-lambda * x);
+      value += 1 - rest;
+      slope += x * rest;
+    }
+    if (std::abs(value) < 1e-10 * top_k || slope <= 0) break;
+    lambda -= value / slope;
+  }
+  return lambda;
+}
+
+std::vector<double> ExpertPopularity::inclusion(int layer, std::span<const double> topic_share) const {
+  std::vector<double> total(static_cast<std::size_t>(experts_), 0.0);
+  if (experts_ == top_k_) return std::vector<double>(static_cast<std::size_t>(experts_), 1.0);
+  for (int t = 0; t < options_.topics; ++t) {
+    const double share = topic_share[static_cast<std::size_t>(t)];
+    if (share <= 0) continue;
+    const std::vector<double> p = topic_weights(layer, t);
+    const double lambda = solve_lambda(p, top_k_);
+    for (std::size_t e = 0; e < p.size(); ++e) total[e] += share * -std::expm1(-lambda * p[e]);
+  }
+  return total;
+}
+
+std::vector<double> ExpertPopularity::draw_topics(int requests, std::mt19937_64& random) const {
+  std::vector<double> share(static_cast<std::size_t>(options_.topics), 0.0);
+  if (requests <= 0 || options_.topics == 1) return std::vector<double>(share.size(), 1.0 / options_.topics);
+  for (int r = 0; r < requests; ++r) share[random() % share.size()] += 1.0 / requests;
+  return share;
+}
+
+std::vector<double> ExpertPopularity::draw_counts(int layer, double tokens, std::span<const double> topic_share,
+                                                  std::mt19937_64& random) const {
+  std::vector<double> counts = inclusion(layer, topic_share);
+  for (double& c : counts) {
+    const double pi = std::min(c, 1.0);
+    const double mean = tokens * pi, variance = mean * (1 - pi);
+    if (variance > 400) {
+      c = std::clamp(mean + std::sqrt(variance) * normal(random), 0.0, tokens);
+    } else {
+      c = static_cast<double>(std::binomial_distribution<long>(std::llround(tokens), pi)(random));
+    }
+  }
+  return counts;
+}
+
+}  // namespace rackcast
