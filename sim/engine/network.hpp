@@ -21,7 +21,7 @@ class Network {
  public:
   virtual ~Network() = default;
   // Set once, before the first start(). Called from fire(), from set_capacity(link, 0), and from any call that brings
-  // the clock to a date within the resolution of a completion. It may call start(), nothing else.
+  // the clock to a date within the resolution of a completion. It may call start() at time_s, nothing else.
   std::function<void(std::uint64_t tag, bool ok, double time_s)> on_done;
   // One direction of a wire. +infinity: never binds, but can go down.
   virtual LinkId add_link(double bytes_per_s) = 0;  // before the first start()

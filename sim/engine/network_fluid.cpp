@@ -49,10 +49,16 @@ struct Link {
   double carried = 0;
   std::vector<Member> members;
   std::uint64_t visited = 0;
+  std::uint32_t slot = nowhere;  // within a solve: its place among the component's links that can bind
   bool down = false, changed = false;
-  double left = 0;            // within a solve: capacity not given out yet
-  std::uint32_t waiting = 0;  // within a solve: flows without a final rate
   bool can_bind() const { return bound_sum > capacity; }
+};
+
+// What water-filling knows of a link.
+struct Level {
+  double left;            // capacity not given out yet
+  std::uint32_t waiting;  // flows without a final rate
+  LinkId link;
 };
 
 class FluidNetwork final : public Network {
@@ -143,12 +149,12 @@ class FluidNetwork final : public Network {
   }
 
   void report_completions() {
-    std::vector<FlowId> done;
+    done_.clear();
     while (!heap_.empty() && flows_[heap_[0]].end < now_ + network_resolution_s) {
-      done.push_back(heap_[0]);
+      done_.push_back(heap_[0]);
       heap_remove(heap_[0]);
     }
-    finish(done, true);
+    finish(done_, true);
   }
 
   void take_down(LinkId id) {
@@ -166,8 +172,6 @@ class FluidNetwork final : public Network {
   // Takes flows that are out of the heap off their links, then reports them in the order of their start.
   void finish(std::vector<FlowId>& ended, bool ok) {
     std::sort(ended.begin(), ended.end(), [&](FlowId a, FlowId b) { return flows_[a].sequence < flows_[b].sequence; });
-    std::vector<std::uint64_t> tags;
-    tags.reserve(ended.size());
     for (const FlowId id : ended) {
       Flow& flow = flows_[id];
       const double left = ok ? 0 : std::max(0.0, flow.remaining - flow.rate * (now_ - flow.since));
@@ -175,10 +179,12 @@ class FluidNetwork final : public Network {
         links_[flow.hops[h].link].carried += static_cast<double>(flow.bytes) - left;
         leave(id, h);
       }
-      tags.push_back(flow.tag);
-      free_.push_back(id);
     }
-    for (const std::uint64_t tag : tags) on_done(tag, ok, now_);
+    for (const FlowId id : ended) {
+      const std::uint64_t tag = flows_[id].tag;
+      free_.push_back(id);
+      on_done(tag, ok, now_);
+    }
   }
 
   FlowId new_flow() {
@@ -224,7 +230,8 @@ class FluidNetwork final : public Network {
     if (changed_.empty() && started_.empty()) return;
     ++stamp_;
     component_.clear();
-    component_links_.clear();
+    levels_.clear();
+    shares_.clear();
     for (const LinkId id : changed_) {
       links_[id].changed = false;
       take_link(id);
@@ -242,6 +249,7 @@ class FluidNetwork final : public Network {
     Link& link = links_[id];
     if (link.visited == stamp_) return;
     link.visited = stamp_;
+    link.slot = nowhere;
     for (const Member& member : link.members) {
       Flow& flow = flows_[member.flow];
       if (flow.visited == stamp_) continue;
@@ -250,9 +258,9 @@ class FluidNetwork final : public Network {
       component_.push_back(member.flow);
     }
     if (!link.can_bind()) return;
-    link.left = link.capacity;
-    link.waiting = static_cast<std::uint32_t>(link.members.size());
-    component_links_.push_back(id);
+    link.slot = static_cast<std::uint32_t>(levels_.size());
+    levels_.push_back({link.capacity, static_cast<std::uint32_t>(link.members.size()), id});
+    shares_.push_back(link.capacity / static_cast<double>(link.members.size()));
   }
 
   void spread(FlowId id) {
@@ -263,35 +271,24 @@ class FluidNetwork final : public Network {
 
   // Water-filling: the lowest level among the links' equal shares and the flows' own bounds is final; repeat.
   void fill() {
-    by_bound_ = component_;
-    std::sort(by_bound_.begin(), by_bound_.end(), [&](FlowId a, FlowId b) {
-      return flows_[a].bound != flows_[b].bound ? flows_[a].bound < flows_[b].bound : a < b;
-    });
-    std::size_t next_bound = 0;
-    for (;;) {
-      while (next_bound < by_bound_.size() && flows_[by_bound_[next_bound]].fixed) ++next_bound;
-      if (next_bound == by_bound_.size()) return;
+    const auto lower = [&](FlowId a, FlowId b) { return flows_[a].bound < flows_[b].bound; };
+    if (!std::is_sorted(component_.begin(), component_.end(), lower))
+      std::stable_sort(component_.begin(), component_.end(), lower);
+    for (auto next = component_.begin();;) {
+      while (next != component_.end() && flows_[*next].fixed) ++next;
+      if (next == component_.end()) return;
+      std::size_t tightest = 0;
       double level = infinity;
-      LinkId tightest = 0;
-      for (std::size_t i = 0; i < component_links_.size();) {
-        const Link& link = links_[component_links_[i]];
-        if (link.waiting == 0) {
-          component_links_[i] = component_links_.back();
-          component_links_.pop_back();
-          continue;
+      for (std::size_t i = 0; i < shares_.size(); ++i)
+        if (shares_[i] < level) {
+          level = shares_[i];
+          tightest = i;
         }
-        const double share = link.left / link.waiting;
-        if (share < level) {
-          level = share;
-          tightest = component_links_[i];
-        }
-        ++i;
-      }
-      if (flows_[by_bound_[next_bound]].bound <= level) {
-        fix(by_bound_[next_bound], flows_[by_bound_[next_bound]].bound);
+      if (flows_[*next].bound <= level) {
+        fix(*next, flows_[*next].bound);
         continue;
       }
-      for (const Member& member : links_[tightest].members)
+      for (const Member& member : links_[levels_[tightest].link].members)
         if (!flows_[member.flow].fixed) fix(member.flow, level);
     }
   }
@@ -300,10 +297,11 @@ class FluidNetwork final : public Network {
     Flow& flow = flows_[id];
     flow.fixed = true;
     for (std::uint32_t h = 0; h < flow.hop_count; ++h) {
-      Link& link = links_[flow.hops[h].link];
-      if (link.visited != stamp_) continue;
-      link.left = std::max(0.0, link.left - rate);
-      --link.waiting;
+      const Link& link = links_[flow.hops[h].link];
+      if (link.visited != stamp_ || link.slot == nowhere) continue;
+      Level& at = levels_[link.slot];
+      at.left = std::max(0.0, at.left - rate);
+      shares_[link.slot] = --at.waiting > 0 ? at.left / at.waiting : infinity;
     }
     set_rate(id, rate);
   }
@@ -359,8 +357,10 @@ class FluidNetwork final : public Network {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  std::vector<FlowId> free_, heap_, started_, component_, by_bound_;
-  std::vector<LinkId> changed_, component_links_;
+  std::vector<FlowId> free_, heap_, started_, done_, component_;
+  std::vector<LinkId> changed_;
+  std::vector<Level> levels_;
+  std::vector<double> shares_;  // of levels_: what each waiting flow would get
   std::uint64_t next_sequence_ = 0, stamp_ = 0;
   double now_ = 0;
 };
