@@ -61,11 +61,4 @@ class ExpertPopularity {
   double walked_to_s_ = 0;
 };
 
-// What one layer of one step asks of every rank under a placement, replicas taken in turn.
-struct RankDemand {
-  std::vector<double> rows;     // token-expert rows that the rank computes
-  std::vector<double> touched;  // its slots with at least one row: expected weight reads
-  std::vector<double> ingress;  // distinct tokens that reach the rank (deduplicated copies)
-};
-
 }  // namespace rackcast

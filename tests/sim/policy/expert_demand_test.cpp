@@ -1,0 +1,108 @@
+#define BOOST_TEST_MODULE expert_demand
+#include "sim/policy/expert_demand.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cmath>
+
+#include "sim/policy/eplb.hpp"
+
+using namespace rackcast;
+
+BOOST_AUTO_TEST_CASE(even_counts_give_ratios_of_one) {
+  const std::vector<double> counts(256, 256.0 * 8 / 256 * 8);  // 2,048 tokens x top-8 over 256 experts: 64 each
+  const ExpertDemand demand = demand_of_counts(place_linear(256, 32, 8), counts, 2048, 8, ReplicaChoice::round_robin);
+  BOOST_TEST(demand.rows == 1.0, boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(demand.touched == 1.0, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(demand.ingress == 1.0, boost::test_tools::tolerance(0.02));  // experts of a token taken as independent
+}
+
+BOOST_AUTO_TEST_CASE(all_tokens_on_one_expert_load_one_rank_with_everything) {
+  std::vector<double> counts(8, 0.0);
+  counts[3] = 100;
+  const ExpertDemand demand = demand_of_counts(place_linear(8, 4, 2), counts, 100, 1, ReplicaChoice::round_robin);
+  BOOST_TEST(demand.rows == 4.0, boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(demand.touched == 0.5, boost::test_tools::tolerance(1e-5));  // one of two slots, where balanced touches both
+  BOOST_TEST(demand.ingress == 4.0, boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(redundant_slots_are_touched_too_when_the_batch_is_large_enough) {
+  const std::vector<double> many(256, 100.0), few(256, 0.5);
+  const auto with = place_global(std::vector<double>(256, 1.0), 32, 9);
+  BOOST_TEST(demand_of_counts(with, many, 3200, 8, ReplicaChoice::round_robin).touched > 1.1);
+  BOOST_TEST(demand_of_counts(with, few, 16, 8, ReplicaChoice::round_robin).touched < 1.4);
+}
+
+// Three tokens, top-1 of four equal experts on two ranks: all 64 outcomes by hand.
+BOOST_AUTO_TEST_CASE(the_library_agrees_with_exact_enumeration_on_a_small_case) {
+  const auto placement = place_linear(4, 2, 2);
+  double exact = 0;
+  for (int outcome = 0; outcome < 64; ++outcome) {
+    std::vector<double> counts(4, 0.0);
+    for (int t = 0, rest = outcome; t < 3; ++t, rest /= 4) counts[static_cast<std::size_t>(rest % 4)] += 1;
+    exact += demand_of_counts(placement, counts, 3, 1, ReplicaChoice::round_robin).rows / 64;
+  }
+  BOOST_TEST(exact == (0.25 * 2.0 + 0.75 * 4.0 / 3.0), boost::test_tools::tolerance(1e-12));
+  // Independent binomials stand for the multinomial: the total varies too, by a third here and by 1/sqrt(rows) at scale.
+  const ExpertPopularity popularity({.topics = 1, .topic_spread = 0, .drift = 0}, 1, 4, 1, 1);
+  const std::vector<ExpertPlacement> layers{placement};
+  double drawn = 0;
+  const int libraries = 400;
+  for (int seed = 0; seed < libraries; ++seed) {
+    ExpertDemandLibrary library(2, 1, ReplicaChoice::round_robin, static_cast<std::uint64_t>(seed));
+    library.reset(popularity, layers);
+    for (int i = 0; i < ExpertDemandLibrary::samples_per_bucket; ++i)
+      drawn += library.draw(4).rows / (libraries * ExpertDemandLibrary::samples_per_bucket);
+  }
+  double exact_four = 0;  // four tokens: 256 outcomes
+  for (int outcome = 0; outcome < 256; ++outcome) {
+    std::vector<double> counts(4, 0.0);
+    for (int t = 0, rest = outcome; t < 4; ++t, rest /= 4) counts[static_cast<std::size_t>(rest % 4)] += 1;
+    exact_four += demand_of_counts(placement, counts, 4, 1, ReplicaChoice::round_robin).rows / 256;
+  }
+  BOOST_TEST(drawn == exact_four, boost::test_tools::tolerance(0.03));
+}
+
+BOOST_AUTO_TEST_CASE(the_library_agrees_with_fresh_draws_of_every_layer) {
+  const int layers = 40, experts = 384, ranks = 32, top_k = 6;
+  const ExpertPopularity popularity({.skew = ExpertSkew::zipf, .exponent = 0.8}, layers, experts, top_k, 2);
+  std::vector<ExpertPlacement> placements;
+  for (int l = 0; l < layers; ++l) placements.push_back(place_global(popularity.mean(l), ranks, 13));
+  ExpertDemandLibrary library(ranks, 6, ReplicaChoice::round_robin, 3);
+  library.reset(popularity, placements);
+  std::mt19937_64 random(4);
+  for (const double tokens : {64.0 * 32, 100.0 * 32, 384.0 * 32, 6000.0 * 32}) {
+    ExpertDemand fresh{0, 0, 0}, pre{0, 0, 0};
+    const int steps = 10;
+    for (int s = 0; s < steps; ++s) {
+      const auto topics = popularity.draw_topics(static_cast<int>(tokens / 6), random);
+      for (int l = 0; l < layers; ++l) {
+        const auto one = demand_of_counts(placements[static_cast<std::size_t>(l)], popularity.draw_counts(l, tokens, topics, random), tokens, top_k, ReplicaChoice::round_robin);
+        fresh.rows += one.rows / (steps * layers);
+        fresh.touched += one.touched / (steps * layers);
+        fresh.ingress += one.ingress / (steps * layers);
+      }
+    }
+    for (int i = 0; i < 8; ++i) {
+      const auto one = library.draw(tokens);
+      pre.rows += one.rows / 8;
+      pre.touched += one.touched / 8;
+      pre.ingress += one.ingress / 8;
+    }
+    BOOST_TEST_INFO("tokens " << tokens);
+    BOOST_TEST(pre.rows == fresh.rows, boost::test_tools::tolerance(0.02));
+    BOOST_TEST_INFO("tokens " << tokens);
+    BOOST_TEST(pre.touched == fresh.touched, boost::test_tools::tolerance(0.02));
+    BOOST_TEST_INFO("tokens " << tokens);
+    BOOST_TEST(pre.ingress == fresh.ingress, boost::test_tools::tolerance(0.02));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_library_draws_the_same_for_the_same_seed) {
+  const ExpertPopularity popularity({.skew = ExpertSkew::zipf}, 4, 64, 4, 2);
+  const std::vector<ExpertPlacement> placements(4, place_linear(64, 8, 8));
+  ExpertDemandLibrary a(8, 1, ReplicaChoice::round_robin, 3), b(8, 1, ReplicaChoice::round_robin, 3);
+  a.reset(popularity, placements);
+  b.reset(popularity, placements);
+  for (const double tokens : {100.0, 900.0, 100.0}) BOOST_TEST(a.draw(tokens).rows == b.draw(tokens).rows);
+}
