@@ -90,6 +90,8 @@ struct StepContext {
   KvFormat kv_format = KvFormat::nvfp4;
   EngramPlacement engram = EngramPlacement::host;
   HostSpec host;                      // -1 in it: the cost file's value
+
+  bool fused_experts() const;         // dispatch, experts and combine as one kernel
 };
 std::unique_ptr<StepModel> make_step_model(const StepContext& context);
 

@@ -1,0 +1,276 @@
+#include "sim/cost/operators.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace rackcast {
+
+const std::string_view group_names[6] = {"attention", "moe", "other", "head", "draft", "host"};
+
+namespace {
+
+constexpr int feature_of(Rows rows) { return static_cast<int>(rows); }
+
+std::string dense_family(WeightType type) {
+  return type == WeightType::bf16 ? "dense_bf16" : type == WeightType::fp8 ? "dense_fp8" : "dense_fp4";
+}
+
+Group group_of(Part part) {
+  switch (part) {
+    case Part::attention: return Group::attention;
+    case Part::router:
+    case Part::shared:
+    case Part::dense_ffn: return Group::moe;
+    case Part::other: return Group::other;
+    case Part::head:
+    case Part::embedding: return Group::head;
+    case Part::draft:
+    case Part::draft_moe: return Group::draft;
+  }
+  return Group::other;
+}
+
+class Builder {
+ public:
+  Builder(const StepContext& context, FeatureMap& map)
+      : c_(context), m_(context.model), map_(map), read_(context.costs, context.model.name),
+        cut_(context.tensor_parallel ? context.ranks : 1) {}
+
+  std::vector<Operator> build() {
+    for (const Matrix& matrix : matrices(m_, std::max(1, c_.draft_tokens))) add_matrix(matrix);
+    for (const LayerGroup& g : m_.layers) {
+      const Rows rows = g.prefill_rows == PrefillRows::all ? Rows::tokens : Rows::tail_tokens;
+      add_small(g.count, rows, Group::attention);
+      add_core(g.count, {g.attends, g.compress_ratio, rows, 1}, Group::attention);
+      add_index(g, rows);
+      add_streams(g.count, rows, Group::other);
+      add_engram(g, rows);
+      add_composite(g.count, rows);
+      add_all_reduce(2.0 * g.count, rows);
+    }
+    add_head();
+    if (c_.draft_tokens > 0 && m_.draft) add_draft();
+    return std::move(list_);
+  }
+
+ private:
+  // Same name, shape and features: one row with more layers.
+  void add(Operator op) {
+    for (Operator& known : list_)
+      if (known.name == op.name && known.shape == op.shape && known.gate == op.gate && known.flops_of == op.flops_of &&
+          known.bytes_fixed == op.bytes_fixed) {
+        known.layers += op.layers;
+        return;
+      }
+    list_.push_back(std::move(op));
+  }
+
+  void add_matrix(const Matrix& m) {
+    if (m.rows == Rows::none || m.name == "mhc mix") return;  // mHC has an operator of its own
+    const bool draft = m.part == Part::draft || m.part == Part::draft_moe;
+    if (draft && c_.draft_tokens == 0) return;
+    if (m.part == Part::shared && c_.fused_experts()) return;  // inside the fused kernel
+    const int cut = m.cut == Cut::none ? 1 : cut_;
+    const int batch = m.batch > 1 ? std::max(1, m.batch / cut) : 1;
+    const double k = m.cut == Cut::rows ? double(m.k) / cut : m.k;
+    const double n = m.cut == Cut::columns && m.batch == 1 ? double(m.n) / cut : m.n;
+    Operator op;
+    op.name = m.name;
+    op.group = group_of(m.part);
+    op.layers = m.layers * m.passes;
+    op.form = read_.roofline(dense_family(m.type));
+    op.gate = op.flops_of = op.bytes_of = feature_of(m.rows);
+    op.flops_per = 2 * k * n * batch;
+    op.bytes_fixed = k * n * batch * bytes_per_weight(m.type);
+    const double input = m.type == WeightType::bf16 ? 2 : 1;
+    op.bytes_per = batch * (k * input + n * 2);
+    op.shape = batch > 1 ? fmt::format("x{:g}x{:g} ({} of them)", k, n, batch) : fmt::format("x{:g}x{:g}", k, n);
+    add(std::move(op));
+  }
+
+  // Normalisation, rotary embedding, quantisation and KV insert: three kernels around the attention's matrices.
+  void add_small(double layers, Rows rows, Group group) {
+    const AttentionSpec& a = m_.attention;
+    const double heads = double(a.heads) * a.head_dim / cut_;
+    Operator op;
+    op.name = group == Group::draft ? "draft norm, rope, insert" : "norm, rope, insert";
+    op.group = group;
+    op.layers = layers;
+    op.form = read_.stream("small");
+    op.launches = 3;
+    op.gate = op.flops_of = op.bytes_of = feature_of(rows);
+    op.bytes_per = 2.0 * 2 * (m_.hidden + a.q_rank + a.head_dim + 2 * heads);  // BF16, read and written
+    op.shape = fmt::format("x{}", m_.hidden);
+    add(std::move(op));
+  }
+
+  void add_core(double layers, const AttentionPattern& pattern, Group group) {
+    const AttentionSpec& a = m_.attention;
+    const int number = map_.pattern(pattern);
+    const double heads = double(a.heads) / cut_;
+    const bool mla = a.form == AttentionForm::mla;
+    const char* family = a.form == AttentionForm::latent ? "attention_latent" : mla ? "attention_mla" : "attention_grouped";
+    for (const bool prefill : {false, true}) {
+      if (prefill && group == Group::draft) continue;
+      Operator op;
+      op.name = fmt::format("{}{} attention, {}", group == Group::draft ? "draft " : "", prefill ? "prefill" : "decode",
+                            pattern.attends == Attends::window ? "window"
+                            : pattern.attends == Attends::selected ? "selected rows" : "all rows");
+      op.group = group;
+      op.layers = layers;
+      op.form = read_.roofline(fmt::format("{}_{}", family, prefill ? "prefill" : "decode"));
+      op.launches = group == Group::draft ? pattern.passes : 1;
+      op.gate = op.flops_of = pattern_feature(number, prefill ? prefill_pairs : decode_pairs);
+      op.bytes_of = pattern_feature(number, prefill ? prefill_bytes : decode_bytes);
+      // Multiply-adds of scores and values per query-key pair: absorbed mla works on the latent, a prefill on heads.
+      const double width = mla && !prefill ? 2.0 * a.kv_rank + a.rope_dim
+                           : mla           ? a.head_dim + a.rope_dim + a.value_dim
+                                           : 2.0 * a.head_dim;
+      op.flops_per = 2 * heads * width;
+      op.bytes_per = 1;
+      op.shape = fmt::format("pairs x {:g} heads, ratio {}", heads, pattern.ratio);
+      add(std::move(op));
+    }
+  }
+
+  void add_index(const LayerGroup& g, Rows rows) {
+    if (g.index == IndexRole::none) return;
+    const IndexerSpec& x = m_.indexer;
+    const int number = map_.index_pattern({g.index, g.compress_ratio, rows});
+    Operator score;
+    score.name = g.index == IndexRole::full ? "index score" : "index score, candidates";
+    score.layers = g.count;
+    score.form = read_.roofline("indexer");
+    score.gate = score.flops_of = index_feature(number, score_pairs);
+    score.flops_per = 2.0 * x.heads * x.head_dim;
+    score.bytes_of = index_feature(number, score_bytes);
+    score.bytes_per = 1;
+    score.shape = fmt::format("pairs x {} heads x {}, ratio {}", x.heads, x.head_dim, g.compress_ratio);
+    add(score);
+    Operator select;
+    select.name = g.index == IndexRole::full ? "top-k" : "top-k of candidates";
+    select.layers = g.count;
+    select.form = read_.stream("topk");
+    select.gate = select.flops_of = index_feature(number, score_pairs);
+    select.bytes_of = index_feature(number, logit_bytes);
+    select.bytes_per = 2;  // logits written and read
+    select.shape = fmt::format("{} of context/{}", x.selected, g.compress_ratio);
+    add(select);
+  }
+
+  // mHC: two sites a layer, each reads and writes the streams about three times in all; its mixing matrix is in it.
+  void add_streams(double layers, Rows rows, Group group) {
+    const int s = m_.residual_streams;
+    if (s <= 1) return;
+    Operator op;
+    op.name = group == Group::draft ? "draft mhc" : "mhc";
+    op.group = group;
+    op.layers = 2 * layers;
+    op.form = read_.stream("mhc");
+    op.gate = op.flops_of = op.bytes_of = feature_of(rows);
+    const double mix = double(s) * m_.hidden * (s * s + 2 * s);
+    op.flops_per = 2 * mix;
+    op.form.flops_per_s = 1e30;  // memory-bound: its flops are listed, its bytes are timed
+    op.bytes_per = 3.0 * s * m_.hidden * 2;
+    op.bytes_fixed = 4 * mix;
+    op.shape = fmt::format("x{}x{}", s, m_.hidden);
+    add(std::move(op));
+  }
+
+  void add_engram(const LayerGroup& g, Rows rows) {
+    if (!m_.engram || g.engram_layers == 0) return;
+    static constexpr const char* families[] = {"engram_hbm", "engram_peer", "engram_host"};
+    Operator op;
+    op.name = "engram lookup";
+    op.group = Group::other;
+    op.layers = g.engram_layers;
+    op.form = read_.stream(families[static_cast<int>(c_.engram)]);
+    op.gate = op.flops_of = op.bytes_of = feature_of(rows);
+    op.bytes_per = m_.engram->rows_per_token * m_.engram->row.value();
+    op.shape = fmt::format("x{} rows", m_.engram->rows_per_token);
+    add(std::move(op));
+  }
+
+  // What a layer costs beyond its operators (dependency gaps, unlisted traffic), fitted on whole steps of this model.
+  void add_composite(double layers, Rows rows) {
+    if (!read_.has("composite")) return;
+    Operator op;
+    op.name = "layer composite";
+    op.group = Group::attention;
+    op.layers = layers;
+    op.form.t0_s = read_.value("composite", "a0_us") * 1e-6;
+    op.seconds_per = read_.value("composite", "a1_us") * 1e-6;
+    op.form.basis = read_.take_basis();
+    op.gate = op.flops_of = op.bytes_of = feature_of(rows);
+    op.shape = "a0 + a1 x rows";
+    add(std::move(op));
+  }
+
+  // Tensor parallel: one all-reduce behind the attention, one behind the feed-forward side.
+  void add_all_reduce(double count, Rows rows) {
+    if (cut_ == 1) return;
+    Operator op;
+    op.name = "all-reduce";
+    op.group = Group::attention;
+    op.layers = count / 2;
+    op.form.t0_s = (read_.value("all_reduce", "a0_us") + read_.value("all_reduce", "a1_us") * cut_) * 1e-6;
+    const bool inside = c_.ranks <= c_.nvlink_domain;
+    op.form.bytes_per_s = inside ? read_.value("all_reduce", "link_gbs") * 1e9
+                                 : c_.nic_bandwidth.value() * read_.value("all_reduce", "nic_efficiency");
+    op.form.basis = read_.take_basis();
+    op.gate = op.flops_of = op.bytes_of = feature_of(rows);
+    op.bytes_per = 2.0 * m_.hidden * 2 * (cut_ - 1) / cut_;
+    op.shape = fmt::format("x{} over {}", m_.hidden, cut_);
+    add(op);
+    op.name = "all-reduce of experts";
+    op.group = Group::moe;
+    add(op);
+  }
+
+  void add_head() {
+    Operator sample;
+    sample.name = "sampling";
+    sample.group = Group::head;
+    sample.form = read_.stream("small");
+    sample.launches = 3;
+    sample.gate = sample.flops_of = sample.bytes_of = feature_of(Rows::head_rows);
+    sample.bytes_per = 2.0 * 4 * m_.vocabulary / cut_;  // logits written and read
+    sample.shape = fmt::format("x{}", m_.vocabulary / cut_);
+    add(std::move(sample));
+  }
+
+  void add_draft() {
+    const DraftSpec& d = *m_.draft;
+    const bool block = d.kind == DraftKind::dspark;
+    const Rows rows = block ? Rows::draft_tokens : Rows::draft_requests;
+    const double passes = block ? 1 : c_.draft_tokens;
+    const Attends attends = m_.attention.window > 0 ? Attends::window : Attends::all;
+    add_small(d.stages * passes, rows, Group::draft);
+    add_core(d.stages, {attends, 1, rows, passes}, Group::draft);
+    add_streams(d.stages * passes, rows, Group::draft);
+    Operator sample;
+    sample.name = "draft sampling";
+    sample.group = Group::draft;
+    sample.form = read_.stream("small");
+    sample.launches = 2;
+    sample.layers = c_.draft_tokens;
+    sample.gate = sample.flops_of = sample.bytes_of = feature_of(Rows::draft_requests);
+    sample.bytes_per = 2.0 * 4 * m_.vocabulary / cut_;
+    sample.shape = fmt::format("x{}", m_.vocabulary / cut_);
+    add(std::move(sample));
+  }
+
+  const StepContext& c_;
+  const ModelSpec& m_;
+  FeatureMap& map_;
+  ParameterReader read_;
+  int cut_;
+  std::vector<Operator> list_;
+};
+
+}  // namespace
+
+std::vector<Operator> build_operators(const StepContext& context, FeatureMap& map) { return Builder(context, map).build(); }
+
+}  // namespace rackcast

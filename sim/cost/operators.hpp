@@ -1,0 +1,48 @@
+// The operators of one rank's step (everything but routed experts): what each costs as a linear function of the batch's
+// features. The list follows from the model's shapes; the cost file gives the rates.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/cost/features.hpp"
+#include "sim/cost/forms.hpp"
+
+namespace rackcast {
+
+enum class Group { attention, moe, other, head, draft, host };
+extern const std::string_view group_names[6];
+
+struct Operator {
+  std::string name;
+  Group group = Group::attention;
+  double layers = 1;
+  Roofline form;
+  double launches = 1;        // dependent kernels, each with the form's fixed time
+  int gate = 0;               // the feature that must be positive for the operator to run
+  int flops_of = 0;           // feature
+  double flops_per = 0;
+  int bytes_of = 0;
+  double bytes_per = 0;
+  double bytes_fixed = 0;     // weights
+  double seconds_per = 0;     // per unit of `gate`: what a composite adds per token
+  std::string shape;          // without the row count
+
+  double flops(const Features& x) const { return layers * flops_per * x[static_cast<std::size_t>(flops_of)]; }
+  double bytes(const Features& x) const {
+    return layers * (bytes_fixed + bytes_per * x[static_cast<std::size_t>(bytes_of)]);
+  }
+  double seconds(const Features& x) const {
+    const double rows = x[static_cast<std::size_t>(gate)];
+    if (rows <= 0) return 0;
+    return layers * (launches * form.t0_s + seconds_per * rows +
+                     p_norm(flops_per * x[static_cast<std::size_t>(flops_of)] / form.flops_per_s,
+                            (bytes_fixed + bytes_per * x[static_cast<std::size_t>(bytes_of)]) / form.bytes_per_s, form.p));
+  }
+  // True when time depends on one row count only, so that it can be kept in a table by that count.
+  bool by_rows() const { return gate < row_features && flops_of == gate && bytes_of == gate; }
+};
+
+// Fills `map` with the patterns that the operators refer to.
+std::vector<Operator> build_operators(const StepContext& context, FeatureMap& map);
+
+}  // namespace rackcast
