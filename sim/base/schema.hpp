@@ -185,6 +185,7 @@ class Visitor {
   }
 
   virtual bool reading() const { return false; }  // true in the YAML reader only
+  virtual bool clean() const { return true; }     // no problem so far: rules over several keys may trust what was read
 
   // A rule on `key` of the mapping being walked; documented always, a problem when it does not hold. An empty key
   // means the mapping itself.

@@ -23,7 +23,7 @@ class Reader : public Visitor {
     if (std::optional<Node> tree = yaml::parse(source, problems_)) root_ = std::move(*tree);
     else problems_.throw_if_any();
     for (const std::string& set : options.sets) yaml::apply_set(root_, set, problems_);
-    push(root_, "");
+    push(root_, "", "");
     if (root_.kind != Node::Kind::mapping)
       complain("", root_.place, fmt::format("must be a mapping (key: value), not {}", describe(root_.kind)));
     else if (root_.find("base") != nullptr && !options.root_kind.empty())
@@ -37,6 +37,7 @@ class Reader : public Visitor {
   }
 
   bool reading() const override { return true; }
+  bool clean() const override { return problems_.empty(); }
 
   FieldRule field(std::string_view key, bool& member, std::string_view) override {
     if (const Node* node = scalar(key)) {
@@ -144,7 +145,7 @@ class Reader : public Visitor {
   bool enter(std::string_view key, std::string_view) override {
     Node* node = container(key, Node::Kind::mapping);
     if (node == nullptr) return false;
-    push(*node, path(key));
+    push(*node, path(key), key);
     return true;
   }
   bool enter_optional(std::string_view key, bool& engaged, std::string_view doc) override {
@@ -160,7 +161,7 @@ class Reader : public Visitor {
     Node* node = container(key, Node::Kind::sequence);
     if (node == nullptr) return false;
     size = node->items.size();
-    push(*node, path(key));
+    push(*node, path(key), key);
     return true;
   }
   bool enter_element(std::size_t index) override {
@@ -170,16 +171,16 @@ class Reader : public Visitor {
       problems_.add(yaml::problem_at(item.place, where, fmt::format("must be a mapping, not {}", describe(item.kind))));
       return false;
     }
-    push(item, where);
+    push(item, where, "");
     return true;
   }
-  void leave_list() override { frames_.pop_back(); }
+  void leave_list() override { pop(); }
   bool enter_map(std::string_view key, std::vector<std::string>& names, std::string_view) override {
     Node* node = container(key, Node::Kind::mapping);
     if (node == nullptr) return false;
     names.clear();
     for (const Node::Entry& entry : node->entries) names.push_back(entry.key);
-    push(*node, path(key));
+    push(*node, path(key), key);
     return true;
   }
   bool enter_entry(const std::string& name) override {
@@ -188,10 +189,10 @@ class Reader : public Visitor {
       problems_.add(yaml::problem_at(value.place, path(name), fmt::format("must be a mapping, not {}", describe(value.kind))));
       return false;
     }
-    push(value, path(name));
+    push(value, path(name), name);
     return true;
   }
-  void leave_map() override { frames_.pop_back(); }
+  void leave_map() override { pop(); }
   bool enter_reference(std::string_view key, std::string_view kind, std::string_view doc) override {
     know(key);
     Node* node = present(key);
@@ -206,7 +207,7 @@ class Reader : public Visitor {
       if (std::ranges::find(frame.known, entry.key) != frame.known.end()) continue;
       problems_.add(yaml::problem_at(entry.place, path(entry.key), unknown_key(entry.key, frame.known)));
     }
-    frames_.pop_back();
+    pop();
   }
 
  private:
@@ -214,7 +215,9 @@ class Reader : public Visitor {
     Node* node;
     std::string path;
     std::vector<std::string> known;
-    std::set<std::string, std::less<>> failed;  // keys that have a problem already
+    std::set<std::string, std::less<>> failed;  // keys that have a problem already, in them or below
+    std::string key;                            // in the frame above
+    std::size_t problems_before = 0;
   };
 
   static std::string with_hint(std::string text, const std::string& hint) {
@@ -228,7 +231,14 @@ class Reader : public Visitor {
     for (const std::string& name : sorted) list += (list.empty() ? "" : ", ") + name;
     return list.empty() ? "is not a key here: none is known" : "is not a key here; the keys are " + list;
   }
-  void push(Node& node, std::string where) { frames_.push_back({&node, std::move(where), {}, {}}); }
+  void push(Node& node, std::string where, std::string_view key) {
+    frames_.push_back({&node, std::move(where), {}, {}, std::string(key), problems_.problems().size()});
+  }
+  void pop() {
+    const Frame done = std::move(frames_.back());
+    frames_.pop_back();
+    if (!frames_.empty() && problems_.problems().size() > done.problems_before) frames_.back().failed.insert(done.key);
+  }
   std::string path(std::string_view key) const {
     const std::string& parent = frames_.back().path;
     return parent.empty() ? std::string(key) : key.empty() ? parent : fmt::format("{}.{}", parent, key);

@@ -1,5 +1,5 @@
 // What is deployed on the rack: engines by role and shape, and every policy. Where a choice moves results it is a
-// named key with a stated default.
+// named key with a stated default. A member of -1 that says so is "auto" in YAML.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,10 +12,15 @@ namespace rackcast {
 
 enum class KvFormat { nvfp4, fp8_layout };             // V4.1: 890 or 1,630 B/token; others: the model's own first or second format
 enum class EngramPlacement { hbm, peer, host };
+enum class EplbPolicy { none, static_placement, periodic_sync, periodic_async, oracle, random_replicas };
 enum class KvTransferMode { pull, push, push_layerwise };
 enum class HostMode { sync, async };                   // is the host's work per step exposed, or hidden under the GPU's
 enum class NetworkKind { simgrid, fluid };
 enum class Fidelity { collapsed, layered, flow };
+
+// YAML spelling and meaning, in enumerator order. Those of router, balance and when_full follow sim/policy/choices.hpp.
+extern const std::vector<Choice> router_policies, balance_policies, kv_full_policies, kv_formats, engram_placements,
+    eplb_policies, kv_transfer_modes, host_modes, network_kinds, fidelities;
 
 // One pool of identical engines. Exactly one of dep and tp is set (the other 0).
 struct EngineSpec {
@@ -48,12 +53,21 @@ void fields(Visitor& v, KvCacheSpec& k);
 
 struct KvTransferSpec {
   KvTransferMode mode = KvTransferMode::push;
-  Seconds control{};                  // per hand-over: notification, dispatch (basis in the cost file when 0)
-  Seconds post_per_descriptor{};      // 0: the cost file's value for the transport
-  Seconds execute_per_descriptor{};   // 0: the cost file's value
+  Seconds control{-1};                // per hand-over: notification, dispatch; -1 (auto): the cost file's value
+  Seconds post_per_descriptor{-1};    // -1: the cost file's value for the transport
+  Seconds execute_per_descriptor{-1}; // -1: the cost file's value
   Tokens block{256};                  // tokens of one KV block, what a descriptor covers per region
 };
 void fields(Visitor& v, KvTransferSpec& k);
+
+// Expert placement: replicas of busy experts on redundant slots, rearranged as load moves.
+struct EplbSpec {
+  EplbPolicy policy = EplbPolicy::none;
+  int redundant_experts = 0;          // slots beyond one per expert, over all ranks of an engine
+  int window = 1000;                  // decode steps of load that a placement is computed from
+  int interval = 3000;                // decode steps between rearrangements
+};
+void fields(Visitor& v, EplbSpec& e);
 
 struct SpeculationSpec {
   int draft_tokens = 0;               // verified per step = 1 + draft_tokens
@@ -75,6 +89,7 @@ struct DeploymentSpec {
   KvCacheSpec kv_cache;
   KvTransferSpec kv_transfer;
   EngramPlacement engram = EngramPlacement::host;
+  EplbSpec eplb;
   SpeculationSpec speculation;
   HostSpec host;
   int gpus() const;

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "sim/base/schema.hpp"
 
@@ -19,13 +20,17 @@ struct ModelPrice {
 void fields(Visitor& v, ModelPrice& p);
 
 struct PriceList {
-  std::string name;
+  std::string name;                  // empty: no list, so no revenue
+  std::string source;                // with date
+  std::vector<int> peak_hours_utc;   // hours of day (0-23) that are peak
+  std::vector<std::string> peak_days;  // mon ... sun
   std::map<std::string, ModelPrice> models;
 };
 void fields(Visitor& v, PriceList& p);
 
 enum class PricePeriod { off_peak, peak };
 enum class GpuPriceKind { owning, rental };
+extern const std::vector<Choice> price_periods, gpu_price_kinds;
 
 struct PricesSpec {
   PriceList list;  // reference into scenarios/prices

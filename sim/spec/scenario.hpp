@@ -28,6 +28,8 @@ struct Scenario {
 void fields(Visitor& v, Scenario& s);
 
 // Reads, resolves and cross-checks (does it fit the rack? do the pools make sense?). Memory fit is cost/memory's.
+// A scenario may say "base: NAME" (scenarios/NAME.yaml) or "base: ./other.yaml" and change some keys.
+Scenario read_scenario(const YamlSource& source, const Catalog& catalog, const std::vector<std::string>& sets);
 Scenario read_scenario(const std::string& path, const Catalog& catalog, const std::vector<std::string>& sets);
 
 }  // namespace rackcast

@@ -1,6 +1,7 @@
 // What is asked of the deployment: an AgentX replay, open-loop arrivals, or a closed loop of fixed lengths.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "sim/base/schema.hpp"
 
@@ -9,6 +10,7 @@ namespace rackcast {
 enum class WorkloadKind { agentx, open_loop, closed_loop };
 enum class ArrivalKind { recorded, poisson };
 enum class WarmupMode { replay, preload };
+extern const std::vector<Choice> workload_kinds, arrival_kinds, warmup_modes;
 
 struct WorkloadSpec {
   WorkloadKind kind = WorkloadKind::agentx;

@@ -1,0 +1,134 @@
+#include "sim/spec/deployment.hpp"
+
+#include <cmath>
+
+namespace rackcast {
+
+const std::vector<Choice> router_policies = {
+    {"round_robin", "engines in turn"},
+    {"least_loaded", "the engine with the least queued work"},
+    {"session_affinity", "all requests of a session go to one engine"},
+    {"prefix_affinity", "the engine that holds the longest cached prefix, unless it is overloaded"}};
+const std::vector<Choice> balance_policies = {{"count", "the rank with the fewest requests"},
+                                              {"tokens", "the rank with the least context"}};
+const std::vector<Choice> kv_full_policies = {{"wait", "a request that does not fit waits for its turn"},
+                                              {"preempt", "the youngest request is put back and computed again later"}};
+const std::vector<Choice> kv_formats = {{"nvfp4", "the model's compact format (V4.1-Flash: 890 B a token)"},
+                                        {"fp8_layout", "the model's FP8 layout (V4.1-Flash: 1,630 B a token)"}};
+const std::vector<Choice> engram_placements = {{"hbm", "a copy on every rank"},
+                                               {"peer", "sharded over the engine's ranks, read over NVLink"},
+                                               {"host", "in host memory, read over the host link"}};
+const std::vector<Choice> eplb_policies = {
+    {"none", "experts stay where the checkpoint puts them"},
+    {"static", "placed once, from the load known at the start"},
+    {"periodic_sync", "placed anew every interval; decoding stops meanwhile"},
+    {"periodic_async", "placed anew every interval; weights move while decoding goes on"},
+    {"oracle", "placed anew every step at no cost: an upper bound"},
+    {"random_replicas", "redundant slots hold random experts: a lower bound"}};
+const std::vector<Choice> kv_transfer_modes = {
+    {"pull", "the decode engine fetches after prefill has ended"},
+    {"push", "the prefill engine sends after prefill has ended"},
+    {"push_layerwise", "the prefill engine sends layer by layer while it computes"}};
+const std::vector<Choice> host_modes = {{"sync", "the host's work of a step is exposed: the GPU waits for it"},
+                                        {"async", "the host's work hides under the GPU's, as far as that lasts"}};
+const std::vector<Choice> network_kinds = {{"simgrid", "SimGrid's max-min flows: the reference"},
+                                           {"fluid", "an exact max-min solver of our own, faster in very large sweeps"}};
+const std::vector<Choice> fidelities = {{"collapsed", "one event an engine step"},
+                                        {"layered", "one event a layer; checks the collapsed form"},
+                                        {"flow", "each layer's dispatch and combine as network flows; slowest"}};
+
+void fields(Visitor& v, EngineSpec& e) {
+  v.field("engines", e.engines, "identical engines").required().require(e.engines > 0, "must be > 0");
+  v.field("dep", e.dep, "ranks of an engine with data-parallel attention and experts sharded over them").require(e.dep >= 0, "must be >= 0");
+  v.field("tp", e.tp, "ranks of a tensor-parallel engine").require(e.tp >= 0, "must be >= 0");
+  v.rule(e.tp > 0 ? "tp" : "dep", (e.dep > 0) != (e.tp > 0), "give one of dep and tp");
+  v.field("max_batched_tokens", e.max_batched_tokens, "prefill token budget of one iteration: per rank for dep, per engine for tp")
+      .require(e.max_batched_tokens.count > 0, "must be > 0");
+  v.field("max_requests_per_rank", e.max_requests_per_rank, "running requests: per rank for dep, per engine for tp")
+      .require(e.max_requests_per_rank > 0, "must be > 0");
+  v.field("cost", e.cost, "cost file (costs/); empty: the one named like the GPU");
+}
+
+void fields(Visitor& v, RouterSpec& r) {
+  v.choice("policy", r.policy, router_policies, "how a prefill engine is picked for a request");
+  v.field("load_limit", r.load_limit, "prefix_affinity: leave the home engine when its queue exceeds this times the mean")
+      .require(r.load_limit >= 1, "must be >= 1");
+  v.choice("balance", r.balance, balance_policies, "how a rank of an engine is picked");
+}
+
+void fields(Visitor& v, KvCacheSpec& k) {
+  v.choice("format", k.format, kv_formats, "how KV is stored");
+  v.field("memory_fraction", k.memory_fraction, "share of the memory that weights and activations leave free")
+      .require(k.memory_fraction > 0 && k.memory_fraction <= 1, "must be in (0, 1]");
+  v.automatic("host_tier", k.host_tier_per_node, "host memory for KV that HBM has no room for; auto: the rack's; 0: none", "node");
+  v.field("prefix_cache", k.prefix_cache, "keep KV of finished requests for later ones that share the prefix");
+  v.choice("when_full", k.when_full, kv_full_policies, "what happens to a request that does not fit");
+}
+
+void fields(Visitor& v, KvTransferSpec& k) {
+  v.choice("mode", k.mode, kv_transfer_modes, "who moves KV from prefill to decode, and when");
+  v.automatic("control", k.control, "notification and dispatch of one hand-over; auto: the cost file's");
+  v.automatic("post_per_descriptor", k.post_per_descriptor, "host time to post one descriptor; auto: the cost file's");
+  v.automatic("execute_per_descriptor", k.execute_per_descriptor, "time that a descriptor adds to the transfer; auto: the cost file's");
+  v.field("block", k.block, "tokens of a KV block: what one descriptor covers in each region").require(k.block.count > 0, "must be > 0");
+}
+
+void fields(Visitor& v, EplbSpec& e) {
+  v.choice("policy", e.policy, eplb_policies, "how experts and their replicas are placed on ranks")
+      .require(e.policy == EplbPolicy::none, "is not implemented yet: use none");
+  v.field("redundant_experts", e.redundant_experts, "expert slots of an engine beyond one per expert")
+      .require(e.redundant_experts >= 0, "must be >= 0");
+  v.field("window", e.window, "decode steps of load that a placement rests on").require(e.window > 0, "must be > 0");
+  v.field("interval", e.interval, "decode steps between rearrangements").require(e.interval > 0, "must be > 0");
+}
+
+// Mean tokens kept per step: 1 + a1 + a1*a2 + ...
+static double tokens_per_step(const std::vector<double>& acceptance) {
+  double kept = 1, reached = 1;
+  for (const double rate : acceptance) kept += reached *= rate;
+  return kept;
+}
+
+void fields(Visitor& v, SpeculationSpec& s) {
+  v.field("draft_tokens", s.draft_tokens, "drafted per step; a step verifies one more").require(s.draft_tokens >= 0 && s.draft_tokens <= 64, "must be 0 to 64");
+  bool shares = true;
+  for (const double rate : s.acceptance) shares = shares && rate >= 0 && rate <= 1;
+  v.field("acceptance", s.acceptance, "chance that a draft token is kept when all before it were, by position; empty: one rate that gives acceptance_length")
+      .require(shares, "rates must be in [0, 1]")
+      .require(s.acceptance.empty() || s.acceptance.size() == static_cast<std::size_t>(s.draft_tokens), "needs one rate per draft token");
+  const double implied = tokens_per_step(s.acceptance);
+  if (v.reading() && !s.acceptance.empty()) s.acceptance_length = implied;  // unless the file says it, too
+  v.field("acceptance_length", s.acceptance_length, "mean tokens kept per decode step (tau); follows from acceptance where that is given")
+      .require(s.acceptance_length >= 1, "must be >= 1")
+      .require(s.acceptance_length <= 1 + s.draft_tokens, "must be at most 1 + draft_tokens")
+      .require(s.acceptance.empty() || std::abs(implied - s.acceptance_length) <= 0.005 * implied, "contradicts acceptance (1 + a1 + a1*a2 + ...)");
+}
+
+void fields(Visitor& v, HostSpec& h) {
+  v.choice("mode", h.mode, host_modes, "is the host's work per step exposed");
+  v.automatic("per_step", h.per_step, "host time of a step; auto: the cost file's");
+  v.automatic("per_request", h.per_request, "host time per request and step; auto: the cost file's");
+}
+
+void fields(Visitor& v, DeploymentSpec& d) {
+  v.optional_group("prefill", d.prefill, "engines that compute prompts");
+  v.optional_group("decode", d.decode, "engines that produce output, with KV from the prefill engines");
+  v.optional_group("aggregated", d.aggregated, "engines that do both");
+  v.rule("", d.prefill.has_value() != d.aggregated.has_value(), "needs prefill and decode, or aggregated, or prefill alone");
+  v.rule("decode", !d.decode || !d.aggregated, "aggregated engines decode themselves: drop decode");
+  v.group("router", d.router, "which engine a request goes to");
+  v.group("kv_cache", d.kv_cache, "where KV lives");
+  v.group("kv_transfer", d.kv_transfer, "hand-over from prefill to decode");
+  v.choice("engram", d.engram, engram_placements, "where a model's Engram tables are (V4.1-Flash)");
+  v.group("eplb", d.eplb, "expert placement");
+  v.group("speculation", d.speculation, "draft and verify");
+  v.group("host", d.host, "the host's part of a step");
+}
+
+int DeploymentSpec::gpus() const {
+  int total = 0;
+  for (const auto& pool : {prefill, decode, aggregated}) total += pool ? pool->gpus() : 0;
+  return total;
+}
+
+}  // namespace rackcast
