@@ -91,8 +91,10 @@ Roofline ParameterReader::roofline(const std::string& family) {
   Roofline form{.t0_s = value(family, "t0_us") * 1e-6,
                 .flops_per_s = value(family, "mma_tflops") * 1e12,
                 .bytes_per_s = value(family, "hbm_gbs") * 1e9,
-                .p = value(family, "p")};
+                .p = 1};
   form.basis = take_basis();
+  form.p = value(family, "p");  // a shape, not a rate: it does not weaken the basis
+  take_basis();
   return form;
 }
 
