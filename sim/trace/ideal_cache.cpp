@@ -35,4 +35,12 @@ std::uint32_t IdealCache::add(std::span<const HashRun> runs) {
   return hit;
 }
 
+bool IdealCache::touches(std::span<const HashRun> runs) const {
+  for (const HashRun& run : runs) {
+    const auto after = seen_.lower_bound(run.first + run.count);  // first interval at or beyond the run's end
+    if (after != seen_.begin() && std::prev(after)->second > run.first) return true;
+  }
+  return false;
+}
+
 }  // namespace rackcast

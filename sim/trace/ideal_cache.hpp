@@ -12,6 +12,7 @@ namespace rackcast {
 class IdealCache {
  public:
   std::uint32_t add(std::span<const HashRun> runs);  // blocks held before; all are held after
+  bool touches(std::span<const HashRun> runs) const; // any block of them is held
   std::uint64_t blocks() const { return blocks_; }   // distinct blocks seen
 
  private:

@@ -3,6 +3,7 @@
 // implementations (agentx.hpp, open_loop.hpp, closed_loop.hpp).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -50,6 +51,9 @@ class Load {
   virtual void stop() = 0;
   // Lanes (closed loop) or 0 (open loop).
   virtual std::uint32_t lanes() const = 0;
+  // Instead of running the warm-up: calls `warmed` for each of its requests, in the order in which a server without
+  // latency would have served them, and leaves the load at the start of the measured phase. Before any take_due().
+  virtual void preload(const std::function<void(const LoadRequest&)>& warmed) = 0;
 };
 
 }  // namespace rackcast

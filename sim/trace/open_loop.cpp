@@ -54,6 +54,7 @@ class OpenLoop final : public Load {
            (options_.requests > 0 && given_ >= options_.warmup_requests + options_.requests);
   }
   void stop() override { stopped_ = true; }
+  void preload(const std::function<void(const LoadRequest&)>&) override { options_.warmup_requests = 0; }
   std::uint32_t lanes() const override { return 0; }
 
  private:
