@@ -41,8 +41,7 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-void read_file(const std::string& path, TraceBuilder& builder) {
-  ByteSource source(path);
+void read_source(ByteSource& source, TraceBuilder& builder) {
   const std::string_view head = source.window().substr(0, std::size_t{1} << 16);
   if (head.empty()) source.fail("", "the file is empty");
   const auto format = std::find_if(formats.begin(), formats.end(), [&](const TraceFormat& f) { return f.recognises(head); });
@@ -144,8 +143,21 @@ Trace read_trace(const std::vector<std::string>& paths, const TraceLimits& limit
   TraceBuilder builder(trace, limits);
   for (const std::string& path : paths) {
     trace.source += (trace.source.empty() ? "" : " ") + path;
-    for (const std::string& file : files_of(path)) read_file(file, builder);
+    for (const std::string& file : files_of(path)) {
+      ByteSource source(file);
+      read_source(source, builder);
+    }
   }
+  make_group_times_absolute(trace);
+  return trace;
+}
+
+Trace read_trace_text(const std::string& name, std::string_view text, const TraceLimits& limits) {
+  Trace trace;
+  trace.source = name;
+  TraceBuilder builder(trace, limits);
+  ByteSource source(name, text);
+  read_source(source, builder);
   make_group_times_absolute(trace);
   return trace;
 }

@@ -52,7 +52,8 @@ class Collector {
     lengths(session);
     reuse(session);
     groups(session);
-    if (session.requests_count > 0) trees(session);
+    // Arrivals of a service are no session tree.
+    if (session.requests_count > 0 && !trace_.block_ids_global && has_blocks(session)) trees(session);
   }
 
   TraceStatistics finish() {
@@ -84,6 +85,11 @@ class Collector {
  private:
   std::span<const TraceRequest> requests(const Session& session) const {
     return {trace_.requests.data() + session.requests_begin, session.requests_count};
+  }
+
+  bool has_blocks(const Session& session) const {
+    const auto all = requests(session);
+    return std::any_of(all.begin(), all.end(), [](const TraceRequest& request) { return request.runs_count > 0; });
   }
 
   void lengths(const Session& session) {
@@ -121,7 +127,9 @@ class Collector {
       const std::uint32_t held = cache.add(runs);
       samples_.blocks_held += held;
       samples_.blocks += block_count(runs);
-      samples_.new_tokens.push_back(static_cast<double>(all[i].input_tokens) - static_cast<double>(held) * session.block_tokens);
+      // Whole blocks, as a cache counts; without ids everything is new.
+      samples_.new_tokens.push_back(runs.empty() ? all[i].input_tokens
+                                                 : static_cast<double>(block_count(runs) - held) * session.block_tokens);
     }
   }
 
