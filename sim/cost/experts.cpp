@@ -93,7 +93,11 @@ int ExpertSide::evaluate(double largest, double total, const ExpertLoad& load,
   if (total <= 0 || shape_.layers <= 0) return 0;
   const double mean = tensor_parallel_ ? total : total / ranks_;
   const double rows = mean * shape_.top_k * load.rows_max;
-  const double touched = std::min(slots_, touched_slots(slots_, all_slots_, shape_.top_k, total) * load.touched_max);
+  const double spread = tensor_parallel_ ? 1 : ranks_;
+  const double touched =
+      load.touched_max > 0
+          ? std::min(slots_, load.touched_max * touched_slots(shape_.experts / spread, shape_.experts, shape_.top_k, total))
+          : touched_slots(slots_, all_slots_, shape_.top_k, total);
   const double weights = touched * expert_weights_;
   if (fused_) {
     const double acts = rows * (3 * hidden_ + 2 * intermediate_);

@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/cost/shapes.hpp"
+#include "sim/policy/eplb.hpp"
 
 namespace rackcast {
 
@@ -30,7 +31,9 @@ double share(const Matrix& m, const Shape& s) {
   return s.tensor_parallel && m.cut != Cut::none ? 1.0 / s.ranks : 1.0;
 }
 
-int slots_per_rank(const ModelSpec& model, int ranks) { return (model.experts.count + ranks - 1) / ranks; }
+int slots_of(const Shape& s) {
+  return slots_per_rank(s.model.experts.count, s.ranks, s.deployment.eplb.redundant_experts);
+}
 
 void weight_lines(const Shape& s, bool with_draft, MemoryPlan& plan) {
   double dense = 0, ends = 0, draft = 0;
@@ -45,15 +48,15 @@ void weight_lines(const Shape& s, bool with_draft, MemoryPlan& plan) {
   const double expert = expert_parameters(s.model) * bytes_per_weight(type);
   if (s.model.experts.count > 0) {
     const int layers = moe_layers(s.model, PrefillRows::all) + moe_layers(s.model, PrefillRows::tail);
-    const double per_layer = s.tensor_parallel ? double(s.model.experts.count) / s.ranks
-                                               : slots_per_rank(s.model, s.ranks);
+    const double per_layer = s.tensor_parallel ? double(s.model.experts.count) / s.ranks : slots_of(s);
     plan.lines.push_back({"routed experts", layers * per_layer * expert,
                           fmt::format("{} layers x {:g} experts x {:.2f} MB", layers, per_layer, expert / 1e6)});
-    plan.expert_slots_per_rank = s.tensor_parallel ? s.model.experts.count : slots_per_rank(s.model, s.ranks);
+    plan.expert_slots_per_rank = s.tensor_parallel ? s.model.experts.count : slots_of(s);
     const int padded = plan.expert_slots_per_rank * s.ranks - s.model.experts.count;
-    if (!s.tensor_parallel && padded > 0)
-      plan.notes.push_back(fmt::format("{} experts do not divide by {} ranks: {} redundant ones fill {} slots a rank",
-                                       s.model.experts.count, s.ranks, padded, plan.expert_slots_per_rank));
+    if (!s.tensor_parallel && padded > s.deployment.eplb.redundant_experts)
+      plan.notes.push_back(fmt::format("{} experts and {} redundant ones do not divide by {} ranks: {} redundant ones fill {} slots a rank",
+                                       s.model.experts.count, s.deployment.eplb.redundant_experts, s.ranks, padded,
+                                       plan.expert_slots_per_rank));
     if (type != s.model.experts.weights)
       plan.notes.push_back(fmt::format("{} has no FP4: routed experts are kept as FP8", s.rack.gpu.name));
   }

@@ -276,6 +276,7 @@ std::unique_ptr<StepModel> make_step_model(const ModelSpec& model, const RackSpe
   context.tensor_parallel = engine.tp > 0;
   context.nvlink_domain = rack.nvlink_domain;
   context.nic_bandwidth = rack.nic_bandwidth;
+  context.redundant_experts = deployment.eplb.redundant_experts;
   context.draft_tokens = deployment.speculation.draft_tokens;
   context.kv_format = deployment.kv_cache.format;
   context.engram = deployment.engram;

@@ -44,11 +44,11 @@ struct StepTime {
   double host_s = 0;       // exposed host time
 };
 
-// Tokens per expert of one layer -> what the slowest rank sees, relative to balanced. One per placement and batch
-// bucket; 1.0 everywhere is balanced routing.
+// What uneven experts mean for the slowest rank, as ratios to balanced routing without redundancy (the meaning of
+// ExpertDemand in sim/policy). The defaults are balanced routing over the engine's slots.
 struct ExpertLoad {
   double rows_max = 1.0;      // rows of the rank with most rows / mean rows
-  double touched_max = 1.0;   // touched experts of that rank / balanced expectation
+  double touched_max = 0.0;   // touched slots of that rank / (E/R (1 - (1 - k/E)^tokens)); 0: spread evenly over its slots
   double ingress_max = 1.0;   // ingress (or egress) of the busiest rank / mean
 };
 
