@@ -12,6 +12,10 @@ inline double p_norm(double a, double b, double p) {
   if (b <= 0) return a;
   if (p == 1) return a + b;
   if (p == 2) return std::sqrt(a * a + b * b);
+  if (p == 8) {
+    const double a2 = a * a, b2 = b * b, a4 = a2 * a2, b4 = b2 * b2;
+    return std::sqrt(std::sqrt(std::sqrt(a4 * a4 + b4 * b4)));
+  }
   const double larger = a > b ? a : b;
   const double ratio = (a > b ? b : a) / larger;
   return larger * std::pow(1 + std::pow(ratio, p), 1 / p);

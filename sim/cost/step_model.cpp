@@ -57,6 +57,22 @@ class RowCurve {
   mutable std::vector<GroupSeconds> kept_;  // a model serves one thread
 };
 
+// An operator of several features, cut down to what its time needs.
+struct DirectOperator {
+  explicit DirectOperator(const Operator& op)
+      : gate(op.gate), flops_of(op.flops_of), bytes_of(op.bytes_of), group(static_cast<int>(op.group)), layers(op.layers),
+        fixed_s(op.launches * op.form.t0_s), per_gate_s(op.seconds_per), per_flops_s(op.flops_per / op.form.flops_per_s),
+        per_bytes_s(op.bytes_per / op.form.bytes_per_s), bytes_fixed_s(op.bytes_fixed / op.form.bytes_per_s), p(op.form.p) {}
+  double seconds(const Features& x) const {
+    const double rows = x[static_cast<std::size_t>(gate)];
+    if (rows <= 0) return 0;
+    return layers * (fixed_s + per_gate_s * rows + p_norm(per_flops_s * x[static_cast<std::size_t>(flops_of)],
+                                                          bytes_fixed_s + per_bytes_s * x[static_cast<std::size_t>(bytes_of)], p));
+  }
+  int gate, flops_of, bytes_of, group;
+  double layers, fixed_s, per_gate_s, per_flops_s, per_bytes_s, bytes_fixed_s, p;
+};
+
 struct RankTime {
   GroupSeconds groups{};
   double layers_s() const { return groups[index_of(Group::attention)] + groups[index_of(Group::other)]; }
@@ -81,7 +97,7 @@ class ClosedFormStep : public StepModel {
         operators_(build_operators(context, map_)) {
     for (const Operator& op : operators_)
       if (op.by_rows()) curves_[static_cast<std::size_t>(op.gate)].add(&op);
-      else direct_.push_back(&op);
+      else direct_.emplace_back(op);
     add_experts(context);
     read_host(context);
   }
@@ -109,8 +125,10 @@ class ClosedFormStep : public StepModel {
     const Slowest s = slowest(ranks);
     std::vector<OperatorCost> rows;
     double gpu_s = 0;
+    std::array<Features, 4> features{};
+    for (std::size_t i = 0; i < 4; ++i) map_.compute(*s.batch[i], features[i]);
     for (const Operator& op : operators_) {
-      const Features& x = s.features[static_cast<std::size_t>(source_of(op))];
+      const Features& x = features[static_cast<std::size_t>(source_of(op))];
       const double seconds = op.seconds(x);
       if (seconds == 0) continue;
       gpu_s += seconds;
@@ -157,7 +175,7 @@ class ClosedFormStep : public StepModel {
     double moe_s = 0, head_s = 0, draft_s = 0;  // rank-level operators of these groups, each of its own slowest rank
     double requests = 0;                   // most on one rank
     std::array<double, row_features> largest{}, total{};
-    std::array<Features, 4> features{};    // of the slowest rank by layers, moe, head, draft
+    std::array<const RankBatch*, 4> batch{};  // of the slowest rank by layers, moe, head, draft
   };
 
   static int source_of(const Operator& op) {
@@ -177,13 +195,15 @@ class ClosedFormStep : public StepModel {
       const GroupSeconds& add = curves_[f].at(x[f], f, scratch);
       for (std::size_t g = 0; g < group_count; ++g) t.groups[g] += add[g];
     }
-    for (const Operator* op : direct_) t.groups[index_of(op->group)] += op->seconds(x);
+    for (const DirectOperator& op : direct_) t.groups[static_cast<std::size_t>(op.group)] += op.seconds(x);
     return t;
   }
 
   Slowest slowest(std::span<const RankBatch> ranks) const {
+    static constexpr RankBatch idle{};
     Slowest s;
-    double layers_s = -1, moe_s = -1, head_s = -1, draft_s = -1;
+    s.batch.fill(&idle);
+    double layers_s = 0;
     Features x{};
     for (const RankBatch& batch : ranks) {
       map_.compute(batch, x);
@@ -191,27 +211,24 @@ class ClosedFormStep : public StepModel {
       if (t.layers_s() > layers_s) {
         layers_s = t.layers_s();
         s.layers = t;
-        s.features[0] = x;
+        s.batch[0] = &batch;
       }
-      keep_slower(t.groups[index_of(Group::moe)], moe_s, x, s.features[1]);
-      keep_slower(t.groups[index_of(Group::head)], head_s, x, s.features[2]);
-      keep_slower(t.groups[index_of(Group::draft)], draft_s, x, s.features[3]);
+      keep_slower(t.groups[index_of(Group::moe)], s.moe_s, batch, s.batch[1]);
+      keep_slower(t.groups[index_of(Group::head)], s.head_s, batch, s.batch[2]);
+      keep_slower(t.groups[index_of(Group::draft)], s.draft_s, batch, s.batch[3]);
       s.requests = std::max(s.requests, batch.decode_requests + batch.prefill_requests);
       for (std::size_t f = 0; f < row_features; ++f) {
         s.largest[f] = std::max(s.largest[f], x[f]);
         s.total[f] += x[f];
       }
     }
-    s.moe_s = std::max(0.0, moe_s);
-    s.head_s = std::max(0.0, head_s);
-    s.draft_s = std::max(0.0, draft_s);
     return s;
   }
 
-  static void keep_slower(double seconds, double& slowest_s, const Features& x, Features& kept) {
+  static void keep_slower(double seconds, double& slowest_s, const RankBatch& batch, const RankBatch*& kept) {
     if (seconds <= slowest_s) return;
     slowest_s = seconds;
-    kept = x;
+    kept = &batch;
   }
 
   void add_experts(const StepContext& c) {
@@ -252,7 +269,7 @@ class ClosedFormStep : public StepModel {
   FeatureMap map_;
   std::vector<Operator> operators_;
   std::array<RowCurve, row_features> curves_;
-  std::vector<const Operator*> direct_;
+  std::vector<DirectOperator> direct_;
   std::vector<ExpertRows> experts_;
   double host_step_s_ = 0, host_request_s_ = 0;
   bool hidden_ = true;
