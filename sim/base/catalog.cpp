@@ -45,7 +45,7 @@ std::string Catalog::path_of(std::string_view kind, std::string_view name, std::
   const std::string hint = near_match(name, names(kind));
   const std::string what = kind == "." ? "scenario files" : std::string(kind);
   throw UserError(fmt::format("{} is not among the {}{}", quote_input(name), what,
-                              hint.empty() ? fmt::format("; `rackcast list` shows them") : "; " + hint));
+                              hint.empty() ? kind == "." ? std::string() : fmt::format("; `rackcast list {}` shows them", kind) : "; " + hint));
 }
 
 YamlSource Catalog::find(std::string_view kind, std::string_view name, std::string_view from) const {

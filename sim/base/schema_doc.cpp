@@ -122,7 +122,7 @@ std::string type_text(const DocNode& node) {
     case Kind::number_list: return "list of numbers";
     case Kind::integer_list: return "list of whole numbers";
     case Kind::text_list: return "list of texts";
-    case Kind::group: return node.reference.empty() ? "mapping" : fmt::format("name of a file in {}/, or mapping", node.reference);
+    case Kind::group: return node.reference.empty() ? "mapping" : fmt::format("name of a file in {0}/, or its keys", node.reference);
     case Kind::list: return "list of mappings";
     case Kind::map: return "mapping from names";
   }
@@ -145,6 +145,7 @@ void rows(const DocNode& parent, const std::string& prefix, std::string& out) {
       text += fmt::format("; `{}`{}{}", choice.name, choice.meaning.empty() ? "" : ": ", choice.meaning);
     for (const std::string& rule : node.rules) text += "; " + rule;
     out += fmt::format("| `{}` | {} | {} | {} |\n", path, type_text(node), escaped(value), escaped(text));
+    if (!node.reference.empty()) continue;  // its kind of file has a table of its own
     const char* inner = node.kind == Kind::list ? "[]." : node.kind == Kind::map ? ".NAME." : ".";
     rows(node, path + inner, out);
   }

@@ -325,7 +325,8 @@ class Reader : public Visitor {
         if (!parsed) return fail(key);
         tree = std::move(*parsed);
       } catch (const UserError& error) {
-        return refuse(key, name, error.problems().front().rule);
+        complain(key, name.place, error.problems().front().rule);
+        return false;
       }
       if (tree.kind != Node::Kind::mapping) return refuse(key, tree, "must be a mapping");
       Node overlay = node;

@@ -1,0 +1,16 @@
+// Files that we write. Never through a symbolic link or into something that is no plain file: a folder that someone
+// else may write to must not turn `--out` into a way to overwrite other files.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace rackcast {
+
+// Writes a temporary file beside it and renames, so that a reader sees the old or the new content, never half of it.
+// UserError when path is a link, no plain file, or cannot be written.
+void write_output_file(const std::string& path, std::string_view content);
+
+// Makes the folder (and its parents) if it is not there; UserError when it is a link or no folder. Returns path.
+std::string make_output_folder(const std::string& path);
+
+}  // namespace rackcast

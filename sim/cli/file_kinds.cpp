@@ -1,0 +1,70 @@
+#include "sim/cli/file_kinds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sim/cost/costs.hpp"
+#include "sim/cost/memory.hpp"
+#include "sim/spec/scenario.hpp"
+
+namespace rackcast {
+
+namespace {
+
+template <class Struct>
+void read_plain(const YamlSource& source, const Catalog& catalog, const std::vector<std::string>& sets) {
+  std::string folder = std::filesystem::path(source.name).parent_path().filename().string();
+  read_yaml_as<Struct>(source, catalog.read_options(sets, folder));
+}
+
+void read_whole_scenario(const YamlSource& source, const Catalog& catalog, const std::vector<std::string>& sets) {
+  const Scenario s = read_scenario(source, catalog, sets);
+  const auto fit = [&](const std::optional<EngineSpec>& pool, EngineRole role, const char* who) {
+    if (pool) require_fit(plan_memory(s.model, s.rack, *pool, role, s.deployment), fmt::format("{}: deployment.{}", source.name, who));
+  };
+  fit(s.deployment.prefill, EngineRole::prefill, "prefill");
+  fit(s.deployment.decode, EngineRole::decode, "decode");
+  fit(s.deployment.aggregated, EngineRole::aggregated, "aggregated");
+}
+
+}  // namespace
+
+std::span<const FileKind> file_kinds() {
+  static constexpr FileKind table[] = {
+      {"scenario", ".", "", "what to simulate: rack, model, deployment, load", read_whole_scenario, document_of<Scenario>},
+      {"gpu", "gpus", "", "a GPU: limits and prices", read_plain<GpuSpec>, document_of<GpuSpec>},
+      {"rack", "racks", "", "how GPUs are put together", read_plain<RackSpec>, document_of<RackSpec>},
+      {"model", "models", "", "a model: shapes, data types, layers, KV, draft", read_plain<ModelSpec>, document_of<ModelSpec>},
+      {"prices", "prices", "", "a dated list of token prices", read_plain<PriceList>, document_of<PriceList>},
+      {"costs", "costs", "", "the parameters of a GPU's cost forms, each with interval, basis and source", read_plain<CostSpec>, document_of<CostSpec>},
+  };
+  return table;
+}
+
+const FileKind& file_kind(std::string_view name) {
+  const auto kinds = file_kinds();
+  const auto found = std::ranges::find(kinds, name, &FileKind::name);
+  if (found != kinds.end()) return *found;
+  std::vector<std::string> names;
+  for (const FileKind& kind : kinds) names.emplace_back(kind.name);
+  const std::string hint = near_match(name, names);
+  throw UserError(fmt::format("{} is not a kind of file; {}", quote_input(name), hint.empty() ? fmt::format("the kinds are {}", fmt::join(names, ", ")) : hint));
+}
+
+static bool has_root_key(std::string_view text, std::string_view key) {
+  const std::string start = fmt::format("{}:", key);
+  return text.starts_with(start) || text.find("\n" + start) != std::string_view::npos;
+}
+
+const FileKind& kind_of(const YamlSource& source) {
+  const std::string folder = std::filesystem::absolute(source.name).parent_path().filename().string();
+  for (const FileKind& kind : file_kinds())
+    if (kind.folder == folder) return kind;
+  for (const FileKind& kind : file_kinds())
+    if (!kind.root_key.empty() && has_root_key(source.text, kind.root_key)) return kind;
+  return file_kinds().front();
+}
+
+}  // namespace rackcast

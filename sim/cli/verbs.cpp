@@ -1,0 +1,49 @@
+#include "sim/cli/verbs.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "sim/base/error.hpp"
+
+namespace rackcast {
+
+std::span<const Verb> verbs() {
+  static constexpr Verb table[] = {
+      {"check", "reads files and says everything that is wrong with them", "rackcast check scenarios/standard.yaml", setup_check},
+      {"schema", "every key of a kind of file: type, default, rule", "rackcast schema scenario", setup_schema},
+      {"list", "what can be named in a scenario", "rackcast list gpus", setup_list},
+  };
+  return table;
+}
+
+// --data-dir, then RACKCAST_SCENARIOS, then the installed data beside the program or, for a program that runs from its
+// build folder, the source tree.
+Catalog Program::catalog() const {
+  namespace fs = std::filesystem;
+  std::vector<std::string> roots;
+  std::error_code code;
+  const auto add = [&](const std::string& root, const char* said_by) {
+    if (root.empty()) return;
+    if (!fs::is_directory(root, code)) throw UserError(fmt::format("{} says {}, which is no folder", said_by, quote_input(root)));
+    roots.push_back(root);
+  };
+  add(data_dir, "--data-dir");
+  const char* const variable = std::getenv("RACKCAST_SCENARIOS");
+  add(variable == nullptr ? "" : variable, "RACKCAST_SCENARIOS");
+  const fs::path installed = fs::path(executable_dir) / RACKCAST_DATA_FROM_BIN;
+  roots.push_back((fs::is_directory(installed, code) ? installed : fs::path(RACKCAST_SOURCE_DATA)).lexically_normal().string());
+  return Catalog(std::move(roots));
+}
+
+void add_sets(CLI::App& app, std::vector<std::string>& sets) {
+  app.add_option("--set", sets, "key.path=value: overrides a key, also inside referenced files; repeatable")
+      ->type_size(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("KEY=VALUE");
+}
+
+}  // namespace rackcast
