@@ -1,0 +1,227 @@
+// Iterations. Admission and KV memory are in serving_engine_kv.cpp.
+#include "sim/engine/serving_engine.hpp"
+
+#include <algorithm>
+
+namespace rackcast {
+
+namespace {
+
+constexpr std::uint64_t basis_sample_every = 1024;  // iterations; the mix of bases changes slowly
+constexpr std::uint32_t prefill_tail = 128;         // rows that V4.1's decoder layers run on, see RankBatch
+
+// One seed per request and engine run, whatever else was drawn.
+std::uint64_t mix(std::uint64_t seed, std::uint64_t id) { return seed * 0x9e3779b97f4a7c15ULL ^ (id + 0x632be59bd9b4e019ULL) * 0xff51afd7ed558ccdULL; }
+
+}  // namespace
+
+ServingEngine::ServingEngine(std::uint32_t index, const EngineShape& shape, const StepModel& model,
+                             const Acceptance& acceptance, std::uint64_t seed, RequestArena& arena, EngineEvents& events)
+    : index_(index), shape_(shape), model_(model), acceptance_(acceptance), seed_(seed), arena_(arena), events_(events),
+      batch_(shape.ranks) {
+  ranks_.reserve(shape.ranks);
+  for (std::uint32_t r = 0; r < shape.ranks; ++r) ranks_.emplace_back(shape.kv_tokens);
+}
+
+void ServingEngine::use_loads(std::span<TargetLoad> targets, std::span<DecodeRankLoad> decode_loads) {
+  targets_ = targets;
+  decode_loads_ = decode_loads;
+  for (DecodeRankLoad& load : decode_loads_) load.kv_free = shape_.kv_tokens;
+}
+
+bool ServingEngine::begin(double& duration_s) {
+  RACKCAST_CHECK(!running_, "an engine began an iteration inside another");
+  for (const RequestId id : joining_) start_decoding(id);
+  joining_.clear();
+  chunks_.clear();
+  const double query_tokens = acceptance_.query_tokens();
+  for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
+    RankBatch& batch = batch_[r];
+    if (has_decode()) {
+      if (shape_.when_full == KvFullPolicy::preempt) make_room_for_growth(r);
+      const double requests = ranks_[r].decoding;
+      const double context = ranks_[r].context + requests * query_tokens;  // the verified tokens see themselves
+      batch.decode_requests = requests;
+      batch.decode_tokens = requests * query_tokens;
+      batch.decode_context = context;
+      batch.decode_query_context = query_tokens * context;
+      batch.draft_requests = shape_.drafts ? requests : 0;
+    }
+    if (has_prefill()) compose_prefill(r);
+  }
+  if (decoding_ == 0 && chunks_.empty()) return false;
+  const StepTime time = model_.step(batch_, expert_load);
+  duration_s = duration_s_ = time.total_s;
+  running_ = true;
+  account(time);
+  return true;
+}
+
+void ServingEngine::account(const StepTime& time) {
+  ++totals_.iterations;
+  totals_.busy_s += time.total_s;
+  totals_.parts.total_s += time.total_s;
+  totals_.parts.attention_s += time.attention_s;
+  totals_.parts.moe_s += time.moe_s;
+  totals_.parts.other_s += time.other_s;
+  totals_.parts.head_s += time.head_s;
+  totals_.parts.draft_s += time.draft_s;
+  totals_.parts.host_s += time.host_s;
+  if (!chunks_.empty()) totals_.prefill_busy_s += time.total_s;
+  if (decoding_ > 0) {
+    totals_.decode_iterations += 1;
+    totals_.decode_requests += decoding_;
+    for (const RankBatch& batch : batch_) totals_.decode_context += batch.decode_context;
+  }
+  if (totals_.iterations % basis_sample_every != 1) return;
+  const StepModel::BasisShare share = model_.basis_of(batch_);
+  totals_.basis_sampled_s += time.total_s;
+  totals_.basis.measured += share.measured * time.total_s;
+  totals_.basis.published += share.published * time.total_s;
+  totals_.basis.transferred += share.transferred * time.total_s;
+  totals_.basis.assumed += share.assumed * time.total_s;
+}
+
+void ServingEngine::end() {
+  running_ = false;
+  if (decoding_ > 0) {
+    ++step_;
+    for (Rank& rank : ranks_) {
+      rank.context += rank.growth_per_step;
+      rank.grown += rank.growth_per_step;
+    }
+    for (RequestId id = finishing_.take(arena_, step_); id != no_request; id = finishing_.take(arena_, step_))
+      finish_decoding(id);
+  }
+  for (const Chunk& chunk : chunks_) {
+    Request& request = arena_[chunk.id];
+    if (request.state != RequestState::prompt_done) continue;  // an earlier chunk of a longer prompt
+    events_.prompt_done(chunk.id);
+  }
+}
+
+// Prompts under way first, then new ones, under what the rank's decode tokens leave of the budget.
+void ServingEngine::compose_prefill(std::uint32_t r) {
+  Rank& rank = ranks_[r];
+  RankBatch& batch = batch_[r];
+  batch.prefill_tokens = batch.prefill_requests = batch.prefill_context = batch.prefill_query_context = 0;
+  batch.prefill_tail_tokens = batch.prefill_tail_query_context = 0;
+  std::uint32_t budget = prefill_budget(shape_.limits, static_cast<std::uint32_t>(batch.decode_tokens));
+  for (RequestId id = rank.prefilling.head; id != no_request && budget > 0;) {
+    const RequestId next = arena_[id].next;
+    budget -= schedule_chunk(id, rank, r, budget);
+    if (arena_[id].state == RequestState::prompt_done) rank.prefilling.erase(arena_, id);
+    id = next;
+  }
+  while (budget > 0 && !rank.waiting.empty() && rank.requests < shape_.limits.requests) {
+    const RequestId id = rank.waiting.head;
+    if (!admit(id, rank, r)) break;
+    rank.waiting.erase(arena_, id);
+    if (arena_[id].state == RequestState::loading) continue;
+    budget -= schedule_chunk(id, rank, r, budget);
+    if (arena_[id].state == RequestState::prefilling) rank.prefilling.push_back(arena_, id);
+  }
+}
+
+// The next chunk of a prompt. Its blocks are visible to requests that are scheduled later: one GPU works in order.
+std::uint32_t ServingEngine::schedule_chunk(RequestId id, Rank& rank, std::uint32_t r, std::uint32_t budget) {
+  Request& request = arena_[id];
+  const std::uint32_t tokens = chunk_tokens(request.prompt_tokens - request.computed_tokens, budget);
+  request.computed_tokens += tokens;
+  if (shape_.prefix_cache && !request.ask.runs.empty()) {
+    const std::uint32_t full = request.computed_tokens / request.ask.block_tokens;
+    if (full > request.held.blocks)
+      request.private_tokens -= rank.kv.append(request.ask.play, request.ask.runs, full, request.ask.block_tokens, request.held);
+  }
+  const double chunk = tokens, context = request.computed_tokens, tail = std::min(tokens, prefill_tail);
+  RankBatch& batch = batch_[r];
+  batch.prefill_tokens += chunk;
+  batch.prefill_requests += 1;
+  batch.prefill_context += context;
+  batch.prefill_query_context += chunk * (context - chunk / 2);
+  batch.prefill_tail_tokens += tail;
+  batch.prefill_tail_query_context += tail * (context - tail / 2);
+  totals_.prefill_tokens += chunk;
+  targets_[r].queued_tokens -= chunk;
+  chunks_.push_back({id, tokens});
+  request.state = request.computed_tokens == request.prompt_tokens ? RequestState::prompt_done : RequestState::prefilling;
+  if (request.state == RequestState::prompt_done) totals_.prefill_requests += 1;
+  return tokens;
+}
+
+void ServingEngine::join(RequestId id) {
+  Request& request = arena_[id];
+  request.state = RequestState::joining;
+  if (shape_.role == EngineRole::aggregated) {
+    request.decode_engine = index_;
+    request.decode_rank = request.prefill_rank;
+  }
+  joining_.push_back(id);
+}
+
+void ServingEngine::start_decoding(RequestId id) {
+  Request& request = arena_[id];
+  Rank& rank = ranks_[request.decode_rank];
+  const std::uint32_t steps = acceptance_.steps_for(request.tokens_left, mix(seed_, request.ask.id + request.preemptions * 0x10001ULL));
+  request.state = RequestState::decoding;
+  request.join_step = step_;
+  request.tokens_per_step = static_cast<double>(request.tokens_left) / steps;
+  finishing_.add(arena_, id, step_, step_ + steps);
+  request.older = rank.youngest;
+  request.younger = no_request;
+  (rank.youngest == no_request ? rank.oldest : arena_[rank.youngest].younger) = id;
+  rank.youngest = id;
+  ++rank.decoding;
+  ++decoding_;
+  rank.context += request.prompt_tokens;
+  rank.growth_per_step += request.tokens_per_step;
+}
+
+void ServingEngine::drop_from_running(RequestId id, Rank& rank, double answer_tokens) {
+  const Request& request = arena_[id];
+  (request.older == no_request ? rank.oldest : arena_[request.older].younger) = request.younger;
+  (request.younger == no_request ? rank.youngest : arena_[request.younger].older) = request.older;
+  --rank.decoding;
+  --decoding_;
+  rank.context -= request.prompt_tokens + answer_tokens;
+  rank.grown -= answer_tokens;
+  rank.growth_per_step -= request.tokens_per_step;
+  if (rank.decoding == 0) rank.context = rank.grown = rank.growth_per_step = 0;  // no rounding survives an idle rank
+}
+
+void ServingEngine::finish_decoding(RequestId id) {
+  Request& request = arena_[id];
+  Rank& rank = ranks_[request.decode_rank];
+  drop_from_running(id, rank, request.tokens_left);
+  totals_.kept_tokens += request.tokens_left;
+  if (shape_.role == EngineRole::aggregated) {
+    leave(id);
+  } else {
+    rank.kv.release_private(request.decode_private_tokens);
+    DecodeRankLoad& load = decode_loads_[request.decode_rank];
+    --load.requests;
+    load.kv_tokens -= request.decode_private_tokens;
+    load.kv_free += request.decode_private_tokens;
+    request.decode_private_tokens = 0;
+  }
+  events_.answer_done(id);
+}
+
+EngineTotals EngineTotals::minus(const EngineTotals& before) const {
+  EngineTotals d = *this;
+  d.iterations -= before.iterations;
+  d.preemptions -= before.preemptions;
+  for (double EngineTotals::*sum : {&EngineTotals::busy_s, &EngineTotals::prefill_tokens, &EngineTotals::prefill_requests,
+                                    &EngineTotals::decode_iterations, &EngineTotals::decode_requests, &EngineTotals::decode_context,
+                                    &EngineTotals::prefill_busy_s, &EngineTotals::kept_tokens, &EngineTotals::basis_sampled_s})
+    d.*sum -= before.*sum;
+  for (double StepTime::*part : {&StepTime::total_s, &StepTime::attention_s, &StepTime::moe_s, &StepTime::other_s,
+                                 &StepTime::head_s, &StepTime::draft_s, &StepTime::host_s})
+    d.parts.*part -= before.parts.*part;
+  using Share = StepModel::BasisShare;
+  for (double Share::*share : {&Share::measured, &Share::published, &Share::transferred, &Share::assumed})
+    d.basis.*share -= before.basis.*share;
+  return d;
+}
+
+}  // namespace rackcast

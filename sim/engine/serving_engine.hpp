@@ -1,0 +1,145 @@
+// One model instance: its DP ranks, their queues and KV memory, and its iterations. All ranks of an engine step
+// together: an iteration lasts as long as the slowest one needs, and ranks without work run along empty.
+// A prefill engine computes prompts, a decode engine answers, an aggregated one does both in mixed iterations.
+// It owns no clock: the simulation starts an iteration, and tells it when that has ended. One iteration is one event.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/cost/memory.hpp"
+#include "sim/cost/step_model.hpp"
+#include "sim/engine/finish_ring.hpp"
+#include "sim/engine/request.hpp"
+#include "sim/policy/batcher.hpp"
+#include "sim/policy/router.hpp"
+#include "sim/policy/speculation.hpp"
+
+namespace rackcast {
+
+struct EngineShape {
+  EngineRole role = EngineRole::aggregated;
+  std::uint32_t ranks = 1;            // DP ranks; 1 for tensor parallelism
+  std::uint32_t gpus = 1;
+  BatchLimits limits{};
+  std::int64_t kv_tokens = KvCache::unlimited;  // of one DP rank
+  std::int64_t kv_fixed_tokens = 0;   // fixed space of a running request (window, compressor state), in tokens
+  KvFullPolicy when_full = KvFullPolicy::wait;
+  bool prefix_cache = true;
+  bool drafts = false;                // runs the draft model in decode steps
+};
+
+// What an engine's work so far adds up to.
+struct EngineTotals {
+  std::uint64_t iterations = 0;
+  double busy_s = 0;
+  StepTime parts{};                   // sums over iterations
+  double prefill_tokens = 0, prefill_requests = 0;
+  double decode_iterations = 0, decode_requests = 0, decode_context = 0;  // summed over decode steps (and ranks)
+  double prefill_busy_s = 0;          // busy time of iterations that held prompt tokens
+  double kept_tokens = 0;             // answer tokens
+  std::uint64_t preemptions = 0;
+  double basis_sampled_s = 0;
+  StepModel::BasisShare basis{};      // of the sampled time
+  EngineTotals minus(const EngineTotals& before) const;
+};
+
+// What an engine tells the simulation.
+class EngineEvents {
+ public:
+  virtual ~EngineEvents() = default;
+  virtual void prompt_done(RequestId id) = 0;                     // its last prompt token is computed
+  virtual void answer_done(RequestId id) = 0;
+  virtual bool host_match(RequestId id) = 0;                      // may set host_held; true: a load is needed first
+  virtual void start_host_load(RequestId id) = 0;
+  virtual void preempted(RequestId id) = 0;                       // a decode engine put it back
+};
+
+class ServingEngine {
+ public:
+  ServingEngine(std::uint32_t index, const EngineShape& shape, const StepModel& model, const Acceptance& acceptance,
+                std::uint64_t seed, RequestArena& arena, EngineEvents& events);
+  void use_loads(std::span<TargetLoad> targets, std::span<DecodeRankLoad> decode_loads);
+
+  // --- prompts
+  bool can_ever_hold(const Request& request) const;
+  void enqueue(RequestId id, std::uint32_t rank, std::uint32_t expected_hit_tokens, bool first);
+  void host_load_done(RequestId id);
+  void leave(RequestId id);                                       // gives its prompt's KV and place back
+  void preload(std::uint32_t rank, const LoadRequest& ask);       // its prompt becomes resident without being computed
+  // --- answers
+  void reserve_decode(RequestId id, std::uint32_t rank);          // checked by the caller against decode_loads
+  void join(RequestId id);                                        // from the next iteration on
+  // --- iterations
+  bool idle() const { return !running_; }
+  bool begin(double& duration_s);                                 // false: nothing to do
+  void end();
+
+  std::uint32_t index() const { return index_; }
+  const EngineShape& shape() const { return shape_; }
+  const EngineTotals& totals() const { return totals_; }
+  std::span<const RankBatch> batch() const { return batch_; }
+  const StepModel& model() const { return model_; }
+  const KvCache& kv(std::uint32_t rank) const { return ranks_[rank].kv; }
+  std::uint32_t waiting(std::uint32_t rank) const { return ranks_[rank].waiting.count; }
+  std::uint32_t decoding(std::uint32_t rank) const { return ranks_[rank].decoding; }
+  std::int64_t decode_need(const Request& request) const;
+  void check() const;                                             // recomputes every incremental sum
+  ExpertLoad expert_load{};
+
+ private:
+  struct Rank {
+    explicit Rank(std::int64_t kv_tokens) : kv(kv_tokens) {}
+    KvCache kv;
+    RequestQueue waiting, prefilling;
+    std::uint32_t requests = 0;       // admitted: loading, prefilling, handing over, decoding
+    std::uint32_t decoding = 0;
+    double context = 0;               // tokens in KV of the decoding requests
+    double growth_per_step = 0;       // tokens that a step adds to it
+    double grown = 0;                 // answer tokens of the decoding requests
+    std::int64_t grown_reserved = 0;  // their KV space (when_full: preempt)
+    RequestId oldest = no_request, youngest = no_request;  // decoding, by joining
+  };
+  struct Chunk {
+    RequestId id;
+    std::uint32_t tokens;
+  };
+
+  bool has_prefill() const { return shape_.role != EngineRole::decode; }
+  bool has_decode() const { return shape_.role != EngineRole::prefill; }
+  void compose_prefill(std::uint32_t r);
+  bool admit(RequestId id, Rank& rank, std::uint32_t r);
+  std::uint32_t schedule_chunk(RequestId id, Rank& rank, std::uint32_t r, std::uint32_t budget);
+  void start_decoding(RequestId id);
+  void finish_decoding(RequestId id);
+  void drop_from_running(RequestId id, Rank& rank, double generated);
+  void make_room_for_growth(std::uint32_t r);
+  bool put_back_youngest(std::uint32_t r);
+  void release_prompt_kv(Request& request, Rank& rank);
+  void account(const StepTime& time);
+  double generated(const Request& request) const {
+    return static_cast<double>(step_ - request.join_step) * request.tokens_per_step;
+  }
+
+  std::uint32_t index_;
+  EngineShape shape_;
+  const StepModel& model_;
+  const Acceptance& acceptance_;
+  std::uint64_t seed_;
+  RequestArena& arena_;
+  EngineEvents& events_;
+  std::span<TargetLoad> targets_;
+  std::span<DecodeRankLoad> decode_loads_;
+  std::vector<Rank> ranks_;
+  std::vector<RankBatch> batch_;
+  std::vector<Chunk> chunks_;
+  std::vector<RequestId> joining_;
+  FinishRing finishing_;
+  std::uint64_t step_ = 0;
+  std::uint32_t decoding_ = 0;        // over all ranks
+  bool running_ = false;
+  double duration_s_ = 0;
+  EngineTotals totals_;
+};
+
+}  // namespace rackcast
