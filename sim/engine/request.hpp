@@ -28,13 +28,17 @@ struct Request {
   // The prompt. After a preemption it also holds the answer so far.
   std::uint32_t prompt_tokens = 0;
   std::uint32_t computed_tokens = 0;    // of the prompt, in KV: found or computed (or scheduled in this iteration)
-  std::uint32_t hit_gpu_tokens = 0, hit_host_tokens = 0;
+  std::uint32_t hit_gpu_tokens = 0, hit_host_tokens = 0;  // at the first admission
+  std::uint64_t scheduled_tokens = 0;   // prompt tokens computed so far, again after a preemption
+  double computed_s = 0;                // when its prompt was done
   double queued_estimate = 0;           // what the router's load view holds for it while it waits
   KvCache::Held held, host_held;
   std::int64_t private_tokens = 0;      // KV space of its own on the rank where it is
   std::int64_t decode_private_tokens = 0;  // the same on the decode rank, from reservation on
   // The answer.
-  std::uint32_t tokens_left = 0;        // after the first token
+  std::uint32_t answer_tokens = 0;      // that will be given
+  std::uint32_t tokens_left = 0;        // of them
+  std::uint32_t tokens_from_prefill = 0;
   std::uint64_t join_step = 0, finish_step = 0;
   double tokens_per_step = 0;           // tokens_left at joining / steps drawn
   std::uint32_t preemptions = 0;

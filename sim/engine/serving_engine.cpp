@@ -128,6 +128,7 @@ std::uint32_t ServingEngine::schedule_chunk(RequestId id, Rank& rank, std::uint3
   Request& request = arena_[id];
   const std::uint32_t tokens = chunk_tokens(request.prompt_tokens - request.computed_tokens, budget);
   request.computed_tokens += tokens;
+  request.scheduled_tokens += tokens;
   if (shape_.prefix_cache && !request.ask.runs.empty()) {
     const std::uint32_t full = request.computed_tokens / request.ask.block_tokens;
     if (full > request.held.blocks)

@@ -83,6 +83,8 @@ class ServingEngine {
   const KvCache& kv(std::uint32_t rank) const { return ranks_[rank].kv; }
   std::uint32_t waiting(std::uint32_t rank) const { return ranks_[rank].waiting.count; }
   std::uint32_t decoding(std::uint32_t rank) const { return ranks_[rank].decoding; }
+  std::uint32_t running(std::uint32_t rank) const { return ranks_[rank].requests + (shape_.role == EngineRole::decode ? ranks_[rank].decoding : 0); }
+  std::int64_t grown_reserved(std::uint32_t rank) const { return ranks_[rank].grown_reserved; }
   std::int64_t decode_need(const Request& request) const;
   void check() const;                                             // recomputes every incremental sum
   ExpertLoad expert_load{};

@@ -13,7 +13,9 @@ constexpr double growth_lump_tokens = 64;  // answer space is taken per rank in 
 }  // namespace
 
 bool ServingEngine::can_ever_hold(const Request& request) const {
-  const std::int64_t answer = shape_.role == EngineRole::prefill ? 0 : request.tokens_left;
+  // A preempted answer is part of a later prompt.
+  const bool grows = shape_.role != EngineRole::prefill || shape_.when_full == KvFullPolicy::preempt;
+  const std::int64_t answer = grows ? request.tokens_left : 0;
   return std::int64_t{request.prompt_tokens} + answer + shape_.kv_fixed_tokens <= shape_.kv_tokens;
 }
 

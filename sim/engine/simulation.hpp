@@ -1,0 +1,153 @@
+// The discrete-event core: one clock, engines, a router, KV movements, and a load that is replayed on them. Plain values
+// in, records out; it knows neither YAML nor JSON. Phases of one instant: completions (iterations, flows), arrivals,
+// then the start of hand-overs and iterations.
+//
+// Time to first token: from the request's arrival to its first token at the user. An aggregated engine gives it with the
+// iteration that computes the last prompt token. With separate pools the prefill engine computes it, and the user gets it
+// when the KV has reached the decode engine. A request of one token ends at its prefill engine.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "analysis/records.hpp"
+#include "sim/engine/event_queue.hpp"
+#include "sim/engine/kv_transfer.hpp"
+#include "sim/engine/network.hpp"
+#include "sim/engine/serving_engine.hpp"
+#include "sim/engine/topology.hpp"
+#include "sim/trace/load.hpp"
+
+namespace rackcast {
+
+struct PoolOptions {
+  EngineShape shape;
+  std::uint32_t engines = 1;
+  const StepModel* model = nullptr;   // borrowed
+  ExpertLoad expert_load{};
+};
+
+struct SimulationOptions {
+  std::vector<PoolOptions> pools;     // aggregated; prefill; or prefill and decode
+  TopologyOptions topology{};
+  RouterPolicy router = RouterPolicy::prefix_affinity;
+  RouterOptions router_options{};
+  Acceptance acceptance;
+  KvTransferOptions transfer{};
+  std::int64_t host_tier_tokens_per_node = 0;  // 0: no host tier
+  double duration_s = 1800;           // of the measured window; infinite: until the load ends
+  double grace_s = 30;
+  bool preload = false;               // put the warmed cache in place instead of replaying the warm-up
+  std::uint64_t seed = 42;
+  double sample_interval_s = 0;       // 0: no time line
+};
+
+// A look at one engine, for the time line.
+struct EngineSample {
+  double busy_s = 0;                  // since the run's start
+  std::uint32_t waiting = 0, running = 0;
+  std::int64_t kv_pinned_tokens = 0, kv_used_tokens = 0;
+};
+
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual void finished(const RequestRecord&) {}                                    // measured requests only
+  virtual void sampled(double /*time_s*/, const std::vector<EngineSample>&) {}
+  virtual void progress(double /*share_done*/) {}
+};
+
+struct SimulationOutcome {
+  double window_start_s = 0, window_end_s = 0, end_s = 0;
+  std::uint64_t arrivals = 0, arrivals_measured = 0, finished_measured = 0, unfinished_measured = 0;
+  std::uint64_t refused = 0;          // longer than a rank's whole KV memory
+  std::uint64_t preemptions = 0;
+  double in_flight_area = 0;          // integral of measured requests in the system over the window, request seconds
+  std::uint64_t events = 0, iterations = 0, flows = 0;
+  std::vector<EngineTotals> engine_window;    // work inside the window, by engine
+  std::vector<EngineTotals> engine_total;
+  std::vector<std::uint32_t> engine_rack;
+  KvTransferTotals transfer;          // inside the window
+  std::int64_t host_tier_used_tokens = 0, host_tier_capacity_tokens = 0;
+  std::int64_t evicted_tokens = 0;
+};
+
+class Simulation final : private EngineEvents, private PrefixView {
+ public:
+  Simulation(const SimulationOptions& options, Load& load, Network& network, RunObserver& observer);
+  SimulationOutcome run();  // once
+  void check() const;       // conservation: requests, tokens, KV space
+
+ private:
+  struct Target {
+    std::uint32_t engine, rank;
+  };
+
+  // simulation.cpp: the clock
+  void advance();
+  void handle(const Event& event);
+  void arrivals();
+  void schedule();
+  void preload();
+  void open_window();
+  void close_window();
+  void sample();
+  void wake(std::uint32_t engine);
+  void count_in_flight(int change);
+
+  // simulation_flow.cpp: a request's way
+  void arrive(const LoadRequest& ask);
+  void route(RequestId id, bool first);
+  void finish(RequestId id);
+  void start_hand_overs();
+  bool assign_decode(RequestId id);
+  void hand_over_done(RequestId id);
+  void flow_done(std::uint64_t tag);
+  KvCache* host_tier_of(std::uint32_t engine, std::uint32_t rank);
+  const KvCache* host_tier_of(std::uint32_t engine, std::uint32_t rank) const;
+  void write_through(std::uint32_t engine, std::uint32_t rank, const LoadRequest& ask, std::uint32_t blocks);
+  std::uint32_t gpu_of(std::uint32_t engine, std::uint32_t rank, RequestId id) const;
+  void prompt_done(RequestId id) override;
+  void answer_done(RequestId id) override;
+  bool host_match(RequestId id) override;
+  void start_host_load(RequestId id) override;
+  void preempted(RequestId id) override;
+  std::uint32_t matched_tokens(std::uint32_t target, const RouteQuery& query) const override;
+
+  SimulationOptions options_;
+  Load& load_;
+  Network& network_;
+  RunObserver& observer_;
+  Topology topology_;
+  KvTransfer transfer_;
+  std::unique_ptr<Router> router_;
+  RequestArena arena_;
+  EventQueue queue_;
+  std::vector<ServingEngine> engines_;       // prefill or aggregated ones first
+  std::vector<Placement> places_;
+  std::uint32_t prompt_engines_ = 0;         // how many compute prompts
+  std::vector<Target> targets_;
+  std::vector<TargetLoad> target_loads_;
+  std::vector<DecodeRankLoad> decode_loads_; // of all decode ranks, by rack
+  std::vector<Target> decode_targets_;
+  std::vector<std::pair<std::size_t, std::size_t>> decode_of_rack_;  // [begin, end) in decode_loads_
+  std::vector<KvCache> host_tiers_;          // by node
+  std::vector<std::uint64_t> landed_;        // tags of flows that ended in this instant
+  std::vector<LoadRequest> due_;
+  RequestQueue handing_over_;                // computed prompts that wait for room in a decode engine
+  bool decode_room_changed_ = false;
+  std::vector<std::uint32_t> awake_;
+  std::vector<char> is_awake_;
+
+  std::uint64_t finished_ = 0;
+  double computed_tokens_ = 0, answered_tokens_ = 0;  // of finished requests
+  double now_s_ = 0;
+  double load_next_s_ = 0;
+  bool window_open_ = false, window_closed_ = false;
+  std::uint64_t in_flight_measured_ = 0;
+  double in_flight_since_s_ = 0;
+  std::vector<EngineTotals> window_start_totals_;
+  SimulationOutcome outcome_;
+};
+
+}  // namespace rackcast

@@ -1,0 +1,248 @@
+// A request's way: arrival, routing, prompt, hand-over, answer.
+#include <algorithm>
+#include <utility>
+
+#include "sim/engine/simulation.hpp"
+
+namespace rackcast {
+
+namespace {
+
+constexpr std::uint64_t host_load_tag = std::uint64_t{1} << 32;  // flows into a GPU; hand-overs use the bare request
+
+}  // namespace
+
+void Simulation::arrive(const LoadRequest& ask) {
+  const RequestId id = arena_.add();
+  Request& request = arena_[id];
+  request.ask = ask;
+  request.arrival_s = now_s_;
+  request.prompt_tokens = std::max(1U, ask.input_tokens);
+  const bool answers = engines_.size() > prompt_engines_ || engines_.front().shape().role == EngineRole::aggregated;
+  request.answer_tokens = request.tokens_left = answers ? std::max(1U, ask.output_tokens) : 1;
+  ++outcome_.arrivals;
+  if (ask.phase == LoadPhase::measured) {
+    ++outcome_.arrivals_measured;
+    count_in_flight(+1);
+  }
+  const bool fits = engines_.front().can_ever_hold(request) &&
+                    (engines_.size() == prompt_engines_ || engines_.back().can_ever_hold(request));
+  if (fits) return route(id, false);
+  ++outcome_.refused;
+  if (ask.phase == LoadPhase::measured) count_in_flight(-1);
+  arena_.remove(id);
+  load_.finished(ask.id, now_s_);
+}
+
+void Simulation::route(RequestId id, bool first) {
+  const LoadRequest& ask = arena_[id].ask;
+  const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens};
+  const std::uint32_t target = router_->pick(query, target_loads_, *this);
+  const std::uint32_t expected_hit = ask.runs.empty() ? 0 : matched_tokens(target, query);
+  engines_[targets_[target].engine].enqueue(id, targets_[target].rank, expected_hit, first);
+  wake(targets_[target].engine);
+}
+
+std::uint32_t Simulation::matched_tokens(std::uint32_t target, const RouteQuery& query) const {
+  const auto [e, r] = targets_[target];
+  if (!engines_[e].shape().prefix_cache) return 0;
+  std::uint32_t blocks = engines_[e].kv(r).matched_blocks(query.play, query.runs);
+  if (const KvCache* tier = host_tier_of(e, r)) blocks = std::max(blocks, tier->matched_blocks(query.play, query.runs));
+  return blocks * query.block_tokens;
+}
+
+bool Simulation::host_match(RequestId id) {
+  Request& request = arena_[id];
+  KvCache* tier = host_tier_of(request.prefill_engine, request.prefill_rank);
+  if (!tier || tier->matched_blocks(request.ask.play, request.ask.runs) <= request.held.blocks) return false;
+  request.host_held = tier->acquire(request.ask.play, request.ask.runs);
+  return true;
+}
+
+void Simulation::start_host_load(RequestId id) {
+  const Request& request = arena_[id];
+  const std::uint32_t blocks = request.host_held.blocks - request.held.blocks;
+  const double bytes = static_cast<double>(blocks) * request.ask.block_tokens * options_.transfer.bytes_per_token;
+  const auto path = topology_.host_route(gpu_of(request.prefill_engine, request.prefill_rank, id));
+  ++outcome_.flows;
+  RACKCAST_CHECK(network_.start(now_s_, path, static_cast<std::uint64_t>(std::max(1.0, bytes)), host_load_tag | id), "a link is down");
+}
+
+void Simulation::flow_done(std::uint64_t tag) {
+  const auto id = static_cast<RequestId>(tag & 0xffffffffU);
+  Request& request = arena_[id];
+  if (tag & host_load_tag) {
+    engines_[request.prefill_engine].host_load_done(id);
+    host_tier_of(request.prefill_engine, request.prefill_rank)->release(request.ask.play, request.ask.runs, request.host_held);
+    request.host_held = {};
+    wake(request.prefill_engine);
+    return;
+  }
+  const double execute_s = transfer_.execute_s(request.prompt_tokens);
+  if (execute_s > 0) queue_.add(now_s_ + execute_s, EventKind::transfer_done, id);
+  else hand_over_done(id);
+}
+
+void Simulation::prompt_done(RequestId id) {
+  Request& request = arena_[id];
+  ServingEngine& engine = engines_[request.prefill_engine];
+  write_through(request.prefill_engine, request.prefill_rank, request.ask, request.held.blocks);
+  --request.tokens_left;
+  ++request.tokens_from_prefill;
+  const bool last = request.tokens_left == 0;
+  if (last || engine.shape().role == EngineRole::aggregated) {
+    if (request.first_token_s == not_yet_s) request.first_token_s = now_s_;
+    if (!last) return engine.join(id);
+    engine.leave(id);
+    return finish(id);
+  }
+  request.state = RequestState::handing_over;
+  request.computed_s = now_s_;
+  handing_over_.push_back(arena_, id);
+  decode_room_changed_ = true;
+}
+
+// First come, first served: a prompt that finds no room holds those behind it.
+void Simulation::start_hand_overs() {
+  decode_room_changed_ = false;
+  while (!handing_over_.empty()) {
+    const RequestId id = handing_over_.head;
+    if (!assign_decode(id)) return;
+    handing_over_.erase(arena_, id);
+    const Request& request = arena_[id];
+    const std::uint32_t from = gpu_of(request.prefill_engine, request.prefill_rank, id);
+    const std::uint32_t to = gpu_of(request.decode_engine, request.decode_rank, id);
+    queue_.add(transfer_.posted_s(now_s_, from, to, request.prompt_tokens), EventKind::transfer_posted, id);
+    if (!window_open_ || window_closed_) continue;
+    ++outcome_.transfer.count;
+    outcome_.transfer.bytes += transfer_.bytes(request.prompt_tokens);
+    outcome_.transfer.wait_s += now_s_ - request.computed_s;
+  }
+}
+
+// The decode rank with least to do in the prompt's own rack, else in any.
+bool Simulation::assign_decode(RequestId id) {
+  const Request& request = arena_[id];
+  const ServingEngine& kind = engines_.back();
+  const std::int64_t need = kind.decode_need(request);
+  const auto pick = [&](std::size_t begin, std::size_t end) {
+    const int best = pick_decode_rank({decode_loads_.data() + begin, end - begin}, options_.router_options.balance,
+                                      kind.shape().limits.requests, need);
+    return best < 0 ? best : best + static_cast<int>(begin);
+  };
+  const auto [begin, end] = decode_of_rack_[places_[request.prefill_engine].rack];
+  int best = begin < end ? pick(begin, end) : -1;
+  if (best < 0 && options_.topology.racks > 1) best = pick(0, decode_loads_.size());
+  if (best < 0) return false;
+  const Target target = decode_targets_[static_cast<std::size_t>(best)];
+  engines_[target.engine].reserve_decode(id, target.rank);
+  return true;
+}
+
+void Simulation::hand_over_done(RequestId id) {
+  Request& request = arena_[id];
+  if (window_open_ && !window_closed_) {
+    ++outcome_.transfer.ended;
+    outcome_.transfer.time_s += now_s_ - request.computed_s;
+  }
+  engines_[request.prefill_engine].leave(id);
+  wake(request.prefill_engine);
+  if (request.first_token_s == not_yet_s) request.first_token_s = now_s_;
+  engines_[request.decode_engine].join(id);
+  wake(request.decode_engine);
+}
+
+void Simulation::answer_done(RequestId id) {
+  decode_room_changed_ = !handing_over_.empty();
+  finish(id);
+}
+
+// A decode engine put it back: the prompt, now with the answer so far, is computed again.
+void Simulation::preempted(RequestId id) {
+  decode_room_changed_ = decode_room_changed_ || !handing_over_.empty();
+  route(id, true);
+}
+
+void Simulation::finish(RequestId id) {
+  const Request& request = arena_[id];
+  const LoadRequest& ask = request.ask;
+  ++finished_;
+  computed_tokens_ += static_cast<double>(request.scheduled_tokens);
+  answered_tokens_ += request.answer_tokens - request.tokens_from_prefill;
+  if (request.preemptions == 0) {
+    const std::uint32_t hits = std::min(request.hit_gpu_tokens + request.hit_host_tokens, request.prompt_tokens - 1);
+    RACKCAST_CHECK(request.scheduled_tokens == request.prompt_tokens - hits, "a prompt was computed in part, or twice");
+    RACKCAST_CHECK(request.tokens_from_prefill == 1, "a prompt gave more than one token");
+  }
+  if (ask.phase == LoadPhase::measured) {
+    count_in_flight(-1);
+    ++outcome_.finished_measured;
+    RequestRecord record;
+    record.arrival_s = request.arrival_s;
+    record.first_token_s = request.first_token_s;
+    record.finish_s = now_s_;
+    record.lane = ask.lane;
+    record.play = ask.play;
+    record.stream = ask.stream;
+    record.input_tokens = ask.input_tokens;
+    record.output_tokens = request.answer_tokens;
+    record.hit_gpu_tokens = request.hit_gpu_tokens;
+    record.hit_host_tokens = request.hit_host_tokens;
+    record.hit_ideal_tokens = ask.ideal_cached_blocks * ask.block_tokens;
+    record.prefill_engine = request.prefill_engine;
+    record.prefill_rank = request.prefill_rank;
+    record.decode_engine = request.decode_engine;
+    record.decode_rank = request.decode_rank;
+    record.preemptions = request.preemptions;
+    observer_.finished(record);
+  }
+  const std::uint64_t load_id = ask.id;
+  arena_.remove(id);
+  load_.finished(load_id, now_s_);
+  if (!window_closed_) load_next_s_ = now_s_;  // ask the load again in this instant
+}
+
+// Brings the caches to where the warm-up would leave them, without simulating it: every request of it is routed and its
+// prompt put into the caches at once. Time moves as the load asks.
+void Simulation::preload() {
+  while (load_.phase() != LoadPhase::measured) {
+    const double next_s = load_.next_time_s();
+    if (next_s == never_s) break;
+    now_s_ = std::max(now_s_, next_s);
+    due_.clear();
+    load_.take_due(now_s_, due_);
+    for (const LoadRequest& ask : due_) {
+      const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens};
+      const std::uint32_t target = router_->pick(query, target_loads_, *this);
+      const auto [e, r] = targets_[target];
+      engines_[e].preload(r, ask);
+      std::uint32_t blocks = 0;
+      for (const HashRun& run : ask.runs) blocks += run.count;
+      write_through(e, r, ask, blocks);
+      load_.finished(ask.id, now_s_);
+    }
+  }
+}
+
+// The tier of the node that the rank's first GPU is in.
+const KvCache* Simulation::host_tier_of(std::uint32_t engine, std::uint32_t rank) const {
+  return host_tiers_.empty() ? nullptr : &host_tiers_[topology_.node_of(places_[engine].first_gpu + rank)];
+}
+KvCache* Simulation::host_tier_of(std::uint32_t engine, std::uint32_t rank) {
+  return const_cast<KvCache*>(std::as_const(*this).host_tier_of(engine, rank));
+}
+
+// Copies to host memory take the other direction of the host link and compete with nothing: only their space counts.
+void Simulation::write_through(std::uint32_t engine, std::uint32_t rank, const LoadRequest& ask, std::uint32_t blocks) {
+  KvCache* tier = host_tier_of(engine, rank);
+  if (tier && blocks > 0) tier->insert(ask.play, ask.runs, blocks, ask.block_tokens);
+}
+
+std::uint32_t Simulation::gpu_of(std::uint32_t engine, std::uint32_t rank, RequestId id) const {
+  const EngineShape& shape = engines_[engine].shape();
+  // A tensor-parallel rank spans GPUs that hold the same latent rows; requests take turns on their links.
+  const std::uint32_t within = shape.ranks == shape.gpus ? rank : id % shape.gpus;
+  return places_[engine].first_gpu + within;
+}
+
+}  // namespace rackcast
