@@ -202,26 +202,17 @@ void Simulation::finish(RequestId id) {
   if (!window_closed_) load_next_s_ = now_s_;  // ask the load again in this instant
 }
 
-// Brings the caches to where the warm-up would leave them, without simulating it: every request of it is routed and its
-// prompt put into the caches at once. Time moves as the load asks.
+// Puts the warmed caches in place without simulating the warm-up: each of its requests is routed, and its prompt is
+// resident at once.
 void Simulation::preload() {
-  while (load_.phase() != LoadPhase::measured) {
-    const double next_s = load_.next_time_s();
-    if (next_s == never_s) break;
-    now_s_ = std::max(now_s_, next_s);
-    due_.clear();
-    load_.take_due(now_s_, due_);
-    for (const LoadRequest& ask : due_) {
-      const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens};
-      const std::uint32_t target = router_->pick(query, target_loads_, *this);
-      const auto [e, r] = targets_[target];
-      engines_[e].preload(r, ask);
-      std::uint32_t blocks = 0;
-      for (const HashRun& run : ask.runs) blocks += run.count;
-      write_through(e, r, ask, blocks);
-      load_.finished(ask.id, now_s_);
-    }
-  }
+  load_.preload([this](const LoadRequest& ask) {
+    const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens};
+    const auto [e, r] = targets_[router_->pick(query, target_loads_, *this)];
+    engines_[e].preload(r, ask);
+    std::uint32_t blocks = 0;
+    for (const HashRun& run : ask.runs) blocks += run.count;
+    write_through(e, r, ask, blocks);
+  });
 }
 
 // The tier of the node that the rank's first GPU is in.

@@ -2,6 +2,7 @@
 // records.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct Scripted final : Load {
   bool exhausted() const override { return stopped || next == asks.size(); }
   void stop() override { stopped = true; }
   std::uint32_t lanes() const override { return 0; }
+  void preload(const std::function<void(const LoadRequest&)>&) override {}
 };
 
 struct Records final : RunObserver {
