@@ -186,6 +186,7 @@ void Simulation::finish(RequestId id) {
     record.stream = ask.stream;
     record.input_tokens = ask.input_tokens;
     record.output_tokens = request.answer_tokens;
+    record.input_block_tokens = ask.runs.empty() ? ask.input_tokens : ask.input_tokens / ask.block_tokens * ask.block_tokens;
     record.hit_gpu_tokens = request.hit_gpu_tokens;
     record.hit_host_tokens = request.hit_host_tokens;
     record.hit_ideal_tokens = ask.ideal_cached_blocks * ask.block_tokens;
