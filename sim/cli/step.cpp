@@ -1,0 +1,138 @@
+// rackcast step: what one engine iteration costs, operator by operator.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.hpp"
+#include "sim/cli/verbs.hpp"
+#include "sim/cost/expert_load.hpp"
+#include "sim/cost/step_case.hpp"
+#include "sim/cost/step_model.hpp"
+
+namespace rackcast {
+
+namespace {
+
+struct StepOptions {
+  std::string model, gpu, cost, case_text;
+  int dep = 0, tp = 0, redundant = 0, nvlink_domain = 0;
+  CasePhase phase = CasePhase::automatic;
+  std::string eplb;  // empty: balanced routing
+  double zipf = 1.25;
+  KvFormat format = KvFormat::nvfp4;
+  EngramPlacement engram = EngramPlacement::host;
+  HostMode host = HostMode::async;
+  bool json = false;
+};
+
+StepContext context_of(const StepOptions& o, const Catalog& catalog, int draft_tokens) {
+  if ((o.dep > 0) == (o.tp > 0)) throw UserError("give one of --dep N and --tp N");
+  StepContext c;
+  c.model = read_yaml_as<ModelSpec>(catalog.find("models", o.model), catalog.read_options({}, "models"));
+  c.gpu = read_yaml_as<GpuSpec>(catalog.find("gpus", o.gpu), catalog.read_options({}, "gpus"));
+  c.costs = read_costs(catalog, o.cost.empty() ? o.gpu : o.cost);
+  c.ranks = o.dep > 0 ? o.dep : o.tp;
+  c.tensor_parallel = o.tp > 0;
+  // Without a rack all ranks are taken to be in one NVLink domain, unless told otherwise.
+  c.nvlink_domain = o.nvlink_domain > 0 ? o.nvlink_domain : c.ranks;
+  c.nic_bandwidth = BytesPerSecond(50e9);  // one 400 Gb/s card a GPU; used with --nvlink-domain only
+  c.redundant_experts = o.redundant;
+  c.draft_tokens = draft_tokens;
+  if (draft_tokens > 0 && !c.model.draft) throw UserError("--case: " + o.model + " has no draft model, so :D must be left out");
+  if (draft_tokens > 0 && draft_tokens > c.model.draft->max_tokens)
+    throw UserError(fmt::format("--case: {} drafts at most {} tokens", o.model, c.model.draft->max_tokens));
+  c.kv_format = o.format;
+  c.engram = o.engram;
+  c.host.mode = o.host;
+  return c;
+}
+
+ExpertLoad load_of(const StepOptions& o, const StepContext& c, const RankBatch& batch) {
+  if (o.eplb.empty() || c.tensor_parallel || c.model.experts.count == 0) return {};
+  EplbPolicy policy = EplbPolicy::none;
+  bool found = false;
+  for (std::size_t i = 0; i < eplb_policies.size(); ++i)
+    if (eplb_policies[i].name == o.eplb) policy = static_cast<EplbPolicy>(i), found = true;
+  if (!found) throw UserError("--eplb: unknown policy '" + o.eplb + "'; see `rackcast list policies`");
+  const double tokens = batch.decode_tokens + batch.prefill_tokens, requests = batch.decode_requests + batch.prefill_requests;
+  const ExpertPopularityOptions popularity{.skew = ExpertSkew::zipf, .exponent = o.zipf};
+  return mean_expert_load(c.model, c.ranks, policy, c.redundant_experts, popularity, tokens * c.ranks, tokens / requests, 42);
+}
+
+nlohmann::ordered_json as_json(const StepTime& t, double tokens, const std::vector<OperatorCost>& operators) {
+  nlohmann::ordered_json out;
+  out["total_s"] = t.total_s;
+  out["main_s"] = t.total_s - t.draft_s - t.host_s;
+  out["groups"] = {{"attention_s", t.attention_s}, {"moe_s", t.moe_s}, {"other_s", t.other_s},
+                   {"head_s", t.head_s}, {"draft_s", t.draft_s}, {"host_s", t.host_s}};
+  out["tokens_per_rank"] = tokens;
+  out["operators"] = nlohmann::ordered_json::array();
+  for (const OperatorCost& op : operators)
+    out["operators"].push_back({{"name", op.name}, {"group", op.group}, {"layer_count", op.layer_count}, {"shape", op.shape},
+                                {"flops", op.flops}, {"bytes", op.bytes}, {"time_s", op.time_s}, {"basis", op.basis}});
+  return out;
+}
+
+void print_table(const StepOptions& o, const StepContext& c, const StepTime& t, double tokens,
+                 const std::vector<OperatorCost>& operators) {
+  fmt::print("{} on {}, {}{}, case {}: {:.0f} tokens {}\n\n", c.model.name, c.gpu.name, c.tensor_parallel ? "TP" : "DEP", c.ranks,
+             o.case_text, tokens, c.tensor_parallel ? "in the engine" : "a rank");
+  fmt::print("{:<34} {:<9} {:>6} {:<42} {:>10} {:>10} {:>10} {:>6}  {}\n", "operator", "group", "layers", "shape", "GFLOP", "MB",
+             "us", "share", "basis");
+  for (const OperatorCost& op : operators)
+    fmt::print("{:<34} {:<9} {:>6} {:<42} {:>10.2f} {:>10.2f} {:>10.1f} {:>5.1f}%  {}\n", op.name, op.group, op.layer_count, op.shape,
+               op.flops / 1e9, op.bytes / 1e6, op.time_s * 1e6, 100 * op.time_s / t.total_s, op.basis);
+  fmt::print("\ntotal {:.3f} ms; main {:.3f}: attention {:.3f}, moe {:.3f}, other {:.3f}, head {:.3f}; draft {:.3f}, host {:.3f}\n",
+             t.total_s * 1e3, (t.total_s - t.draft_s - t.host_s) * 1e3, t.attention_s * 1e3, t.moe_s * 1e3, t.other_s * 1e3,
+             t.head_s * 1e3, t.draft_s * 1e3, t.host_s * 1e3);
+}
+
+int run_step(const StepOptions& o, const Program& program) {
+  const Catalog catalog = program.catalog();
+  const std::vector<CaseItem> items = parse_case(o.case_text);
+  const StepContext c = context_of(o, catalog, draft_tokens_of(items));
+  const RankBatch batch = batch_of(items, c.model, o.phase);
+  for (const CaseItem& item : items)
+    if (item.context > static_cast<double>(c.model.max_context.count))
+      throw UserError(fmt::format("--case: K {:.0f} is longer than the model's context of {}", item.context, c.model.max_context.count));
+  const std::vector<RankBatch> ranks(static_cast<std::size_t>(c.tensor_parallel ? 1 : c.ranks), batch);
+  const auto model = make_step_model(c);
+  const ExpertLoad load = load_of(o, c, batch);
+  const StepTime time = model->step(ranks, load);
+  const std::vector<OperatorCost> operators = model->operators(ranks, load);
+  const double tokens = batch.decode_tokens + batch.prefill_tokens;
+  if (o.json) fmt::print("{}\n", as_json(time, tokens, operators).dump(2));
+  else print_table(o, c, time, tokens, operators);
+  return 0;
+}
+
+}  // namespace
+
+Action setup_step(CLI::App& app, const Program& program) {
+  auto o = std::make_shared<StepOptions>();  // outlives this call: the parsed action keeps it
+  app.add_option("--model", o->model, "a model of `rackcast list models`")->required();
+  app.add_option("--gpu", o->gpu, "a GPU of `rackcast list gpus`")->required();
+  app.add_option("--dep", o->dep, "ranks of an engine with data-parallel attention and experts over all ranks");
+  app.add_option("--tp", o->tp, "ranks of a tensor-parallel engine");
+  app.add_option("--case", o->case_text, "[N*]Q[@K][c][:D],...: requests, query tokens, KV length, drafted tokens")->required();
+  static const std::map<std::string, CasePhase> phases{{"prefill", CasePhase::prefill}, {"decode", CasePhase::decode}};
+  app.add_option("--phase", o->phase, "prefill or decode, when Q alone does not tell")->transform(CLI::CheckedTransformer(phases));
+  app.add_option("--eplb", o->eplb, "placement policy, with Zipf routing; without it routing is balanced");
+  app.add_option("--zipf", o->zipf, "exponent of that routing")->check(CLI::NonNegativeNumber);
+  app.add_option("--redundant-experts", o->redundant, "expert slots beyond the model's experts")->check(CLI::NonNegativeNumber);
+  app.add_option("--cost", o->cost, "cost file; the GPU's own if left out");
+  app.add_option("--nvlink-domain", o->nvlink_domain, "GPUs that reach each other over NVLink; all if left out");
+  static const std::map<std::string, KvFormat> formats{{"nvfp4", KvFormat::nvfp4}, {"fp8_layout", KvFormat::fp8_layout}};
+  app.add_option("--kv-format", o->format, "nvfp4 (the model's first) or fp8_layout (its second)")->transform(CLI::CheckedTransformer(formats));
+  static const std::map<std::string, EngramPlacement> placements{
+      {"hbm", EngramPlacement::hbm}, {"peer", EngramPlacement::peer}, {"host", EngramPlacement::host}};
+  app.add_option("--engram", o->engram, "hbm, peer or host")->transform(CLI::CheckedTransformer(placements));
+  static const std::map<std::string, HostMode> hosts{{"sync", HostMode::sync}, {"async", HostMode::async}};
+  app.add_option("--host", o->host, "is the host's work hidden under the GPU's (async) or not (sync)")->transform(CLI::CheckedTransformer(hosts));
+  app.add_flag("--json", o->json, "machine-readable");
+  return [o, &program] { return run_step(*o, program); };
+}
+
+}  // namespace rackcast
