@@ -13,14 +13,14 @@ namespace fs = std::filesystem;
 
 namespace rackcast {
 
-static constexpr std::uintmax_t max_source_bytes = 8U << 20U;
+static constexpr std::uintmax_t max_source_bytes = 2U << 20U;
 
 YamlSource read_source(const std::string& path) {
   std::error_code code;
   const fs::file_status status = fs::status(path, code);
   if (!fs::exists(status)) throw UserError(path, 0, 0, "", "there is no such file");
   if (!fs::is_regular_file(status)) throw UserError(path, 0, 0, "", "is not a plain file");
-  if (fs::file_size(path, code) > max_source_bytes) throw UserError(path, 0, 0, "", "is larger than 8 MiB");
+  if (fs::file_size(path, code) > max_source_bytes) throw UserError(path, 0, 0, "", "is larger than 2 MiB");
   std::ifstream stream(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
   if (stream.bad() || !stream.is_open()) throw UserError(path, 0, 0, "", "cannot be read");

@@ -24,7 +24,7 @@ class Catalog {
   std::vector<std::string> roots_;
 };
 
-// Reads a whole file of at most 8 MiB; UserError when it is not there, not a plain file, or larger.
+// Reads a whole file of at most 2 MiB; UserError when it is not there, not a plain file, or larger.
 YamlSource read_source(const std::string& path);
 
 }  // namespace rackcast

@@ -38,6 +38,12 @@ void Diagnostics::throw_if_any() {
   std::stable_sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
   });
+  constexpr std::size_t shown = 100;
+  if (problems_.size() > shown) {
+    const std::size_t hidden = problems_.size() - shown;
+    problems_.resize(shown);
+    problems_.push_back({problems_.back().file, 0, 0, "", fmt::format("has {} more problems", hidden)});
+  }
   throw UserError(problems_);
 }
 

@@ -51,7 +51,8 @@ class Diagnostics {
   void add(Problem problem) { problems_.push_back(std::move(problem)); }
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& problems() const { return problems_; }
-  void throw_if_any();  // UserError with all of them, in order of file, line and column
+  // UserError with all of them, in order of file, line and column; of more than 100 the first, and how many there are.
+  void throw_if_any();
 
  private:
   std::vector<Problem> problems_;

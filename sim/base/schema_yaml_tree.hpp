@@ -13,10 +13,10 @@
 
 namespace rackcast::yaml {
 
-inline constexpr std::size_t max_bytes = 8U << 20U;     // of one file
+inline constexpr std::size_t max_bytes = 2U << 20U;     // of one file; yaml-cpp takes up to 200 times that in memory
 inline constexpr std::size_t max_scalar = 64U << 10U;   // bytes of one value
 inline constexpr int max_depth = 32;
-inline constexpr std::size_t max_nodes = 400'000;       // after alias expansion
+inline constexpr std::size_t max_nodes = 200'000;       // after alias expansion
 
 struct Place {
   std::shared_ptr<const std::string> file;  // shared by all nodes of a file
