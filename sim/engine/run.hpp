@@ -1,4 +1,5 @@
-// Scenario in, result out; free of SimGrid. One run per process (SimGrid's clock is global): callers that need several fork.
+// Scenario in, result out; free of SimGrid. One run per process with `network: simgrid` (SimGrid's clock is global):
+// callers that need several fork. `network: fluid` has no such limit.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <functional>
@@ -9,8 +10,9 @@
 namespace rackcast {
 
 struct RunOptions {
-  std::string out_dir;                                       // empty: nothing kept
+  std::string out_dir;                                       // keeps resolved.yaml, requests.csv, manifest.json, result.json; empty: nothing
   std::function<void(double share_done)> progress;           // empty: silent
+  double time_line_interval_s = 0;                           // 0: no time line in the breakdown
 };
 
 // The JSON object of the CLI contract: {"manifest", "metrics", "breakdown"}; byte-identical for equal scenario and seed

@@ -143,6 +143,11 @@ std::uint32_t ServingEngine::schedule_chunk(RequestId id, Rank& rank, std::uint3
   batch.prefill_tail_tokens += tail;
   batch.prefill_tail_query_context += tail * (context - tail / 2);
   totals_.prefill_tokens += chunk;
+  totals_.prefill_chunks += 1;
+  totals_.prefill_context += context;
+  totals_.prefill_query_context += chunk * (context - chunk / 2);
+  totals_.prefill_tail_tokens += tail;
+  totals_.prefill_tail_query_context += tail * (context - tail / 2);
   targets_[r].queued_tokens -= chunk;
   chunks_.push_back({id, tokens});
   request.state = request.computed_tokens == request.prompt_tokens ? RequestState::prompt_done : RequestState::prefilling;
@@ -214,7 +219,9 @@ EngineTotals EngineTotals::minus(const EngineTotals& before) const {
   d.preemptions -= before.preemptions;
   for (double EngineTotals::*sum : {&EngineTotals::busy_s, &EngineTotals::prefill_tokens, &EngineTotals::prefill_requests,
                                     &EngineTotals::decode_iterations, &EngineTotals::decode_requests, &EngineTotals::decode_context,
-                                    &EngineTotals::prefill_busy_s, &EngineTotals::kept_tokens, &EngineTotals::basis_sampled_s})
+                                    &EngineTotals::prefill_busy_s, &EngineTotals::kept_tokens, &EngineTotals::basis_sampled_s, &EngineTotals::prefill_chunks,
+                                    &EngineTotals::prefill_context, &EngineTotals::prefill_query_context,
+                                    &EngineTotals::prefill_tail_tokens, &EngineTotals::prefill_tail_query_context})
     d.*sum -= before.*sum;
   for (double StepTime::*part : {&StepTime::total_s, &StepTime::attention_s, &StepTime::moe_s, &StepTime::other_s,
                                  &StepTime::head_s, &StepTime::draft_s, &StepTime::host_s})

@@ -34,7 +34,9 @@ struct EngineTotals {
   std::uint64_t iterations = 0;
   double busy_s = 0;
   StepTime parts{};                   // sums over iterations
-  double prefill_tokens = 0, prefill_requests = 0;
+  double prefill_tokens = 0, prefill_requests = 0;       // computed, and prompts completed
+  double prefill_chunks = 0, prefill_context = 0, prefill_query_context = 0;  // as in RankBatch
+  double prefill_tail_tokens = 0, prefill_tail_query_context = 0;
   double decode_iterations = 0, decode_requests = 0, decode_context = 0;  // summed over decode steps (and ranks)
   double prefill_busy_s = 0;          // busy time of iterations that held prompt tokens
   double kept_tokens = 0;             // answer tokens

@@ -35,6 +35,7 @@ Simulation::Simulation(const SimulationOptions& options, Load& load, Network& ne
       engines_.back().expert_load = pool.expert_load;
       places_.push_back(placed[p][e]);
       outcome_.engine_rack.push_back(placed[p][e].rack);
+      outcome_.engine_first_gpu.push_back(placed[p][e].first_gpu);
       auto& list = p == 0 ? targets_ : decode_targets_;
       for (std::uint32_t r = 0; r < pool.shape.ranks; ++r) list.push_back({index, r});
     }

@@ -66,7 +66,7 @@ struct SimulationOutcome {
   std::uint64_t events = 0, iterations = 0, flows = 0;
   std::vector<EngineTotals> engine_window;    // work inside the window, by engine
   std::vector<EngineTotals> engine_total;
-  std::vector<std::uint32_t> engine_rack;
+  std::vector<std::uint32_t> engine_rack, engine_first_gpu;
   KvTransferTotals transfer;          // inside the window
   std::int64_t host_tier_used_tokens = 0, host_tier_capacity_tokens = 0;
   std::int64_t evicted_tokens = 0;

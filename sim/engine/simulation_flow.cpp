@@ -112,7 +112,7 @@ void Simulation::start_hand_overs() {
     const Request& request = arena_[id];
     const std::uint32_t from = gpu_of(request.prefill_engine, request.prefill_rank, id);
     const std::uint32_t to = gpu_of(request.decode_engine, request.decode_rank, id);
-    queue_.add(transfer_.posted_s(now_s_, from, to, request.prompt_tokens), EventKind::transfer_posted, id);
+    queue_.add(transfer_.posted_s(now_s_, from, to, topology_.same_domain(from, to), request.prompt_tokens), EventKind::transfer_posted, id);
     if (!window_open_ || window_closed_) continue;
     ++outcome_.transfer.count;
     outcome_.transfer.bytes += transfer_.bytes(request.prompt_tokens);

@@ -1,0 +1,198 @@
+#include "sim/engine/build.hpp"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "sim/trace/closed_loop.hpp"
+#include "sim/trace/open_loop.hpp"
+#include "sim/trace/read.hpp"
+
+namespace rackcast {
+
+namespace {
+
+constexpr double us = 1e-6;  // cost files give times in microseconds
+
+PoolOptions pool_of(const Scenario& s, const BuiltPool& built, EngineRole role) {
+  const EngineSpec& spec = built.spec;
+  PoolOptions pool;
+  pool.engines = static_cast<std::uint32_t>(spec.engines);
+  pool.model = built.model.get();
+  EngineShape& shape = pool.shape;
+  shape.role = role;
+  shape.gpus = static_cast<std::uint32_t>(spec.ranks());
+  shape.ranks = spec.dep > 0 ? shape.gpus : 1;
+  shape.limits.tokens = static_cast<std::uint32_t>(spec.max_batched_tokens.count);
+  shape.limits.requests = static_cast<std::uint32_t>(spec.max_requests_per_rank);
+  shape.kv_tokens = static_cast<std::int64_t>(built.memory.kv_capacity_tokens);
+  shape.kv_fixed_tokens = static_cast<std::int64_t>(std::ceil(built.memory.kv_fixed_bytes / built.memory.kv_bytes_per_token));
+  shape.when_full = s.deployment.kv_cache.when_full;
+  shape.prefix_cache = s.deployment.kv_cache.prefix_cache;
+  shape.drafts = s.deployment.speculation.draft_tokens > 0;
+  return pool;
+}
+
+void add_pools(const Scenario& s, const Catalog& catalog, BuiltRun& run) {
+  const auto add = [&](const std::optional<EngineSpec>& spec, const char* name, EngineRole role) {
+    if (!spec || spec->engines == 0) return;
+    BuiltPool pool;
+    pool.name = name;
+    pool.spec = *spec;
+    pool.memory = plan_memory(s.model, s.rack, *spec, role, s.deployment);
+    require_fit(pool.memory, std::string("deployment.") + name);
+    pool.model = make_step_model(s.model, s.rack, *spec, s.deployment, catalog);
+    for (const std::string& note : pool.memory.notes) run.notes.push_back(std::string(name) + ": " + note);
+    run.options.pools.push_back(pool_of(s, pool, role));
+    run.pools.push_back(std::move(pool));
+  };
+  add(s.deployment.aggregated, "aggregated", EngineRole::aggregated);
+  add(s.deployment.prefill, "prefill", EngineRole::prefill);
+  add(s.deployment.decode, "decode", EngineRole::decode);
+}
+
+TopologyOptions topology_of(const RackSpec& rack) {
+  return {.gpus_per_rack = static_cast<std::uint32_t>(rack.gpus),
+          .gpus_per_node = static_cast<std::uint32_t>(rack.gpus_per_node),
+          .nvlink_domain = static_cast<std::uint32_t>(rack.nvlink_domain),
+          .racks = static_cast<std::uint32_t>(rack.racks),
+          .nvlink_bytes_per_s = rack.gpu.nvlink_bandwidth.value(),
+          .nic_bytes_per_s = rack.nic_bandwidth.value(),
+          .host_bytes_per_s = rack.gpu.host_bandwidth.value(),
+          .host_memory_bytes_per_s = rack.host_memory_bandwidth.value()};
+}
+
+// What the scenario leaves open (-1) comes from the cost file of the prompts' pool.
+KvTransferOptions transfer_of(const Scenario& s, const Catalog& catalog) {
+  const KvTransferSpec& spec = s.deployment.kv_transfer;
+  KvTransferOptions o;
+  o.mode = spec.mode;
+  o.block_tokens = static_cast<double>(spec.block.count);
+  o.bytes_per_token = s.model.kv_bytes_per_token(s.deployment.kv_cache.format);
+  o.fixed_bytes = s.model.kv_fixed_bytes(s.deployment.kv_cache.format, s.deployment.speculation.draft_tokens > 0);
+  o.layers = s.model.layer_count();
+  o.nic_latency_s = s.rack.nic_latency.value();
+  o.regions = 0;
+  for (const LayerGroup& group : s.model.layers) {
+    if (group.writes_kv && group.attends != Attends::window) o.regions += group.count * (group.index_keys ? 2 : 1);
+    if (s.model.attention.window > 0) o.fixed_descriptors += group.count;
+    if (group.compressor_state.value() > 0) o.fixed_descriptors += group.count;
+  }
+  if (!s.deployment.prefill || !s.deployment.decode) return o;
+  const std::string& cost = s.deployment.prefill->cost;
+  const CostSpec costs = read_costs(catalog, cost.empty() ? s.rack.gpu.name : cost);
+  const auto value = [&](Seconds given, const char* parameter) {
+    return given.value() >= 0 ? given.value() : costs.get("kv_transfer", parameter, s.model.name).value * us;
+  };
+  o.control_s = value(spec.control, "control_us");
+  o.post_nvlink_s = value(spec.post_per_descriptor, "post_nvlink_us");
+  o.post_nic_s = value(spec.post_per_descriptor, "post_nic_us");
+  o.execute_per_descriptor_s = value(spec.execute_per_descriptor, "execute_us");
+  return o;
+}
+
+AgentxOptions agentx_of(const Scenario& s, const Trace& trace) {
+  const WorkloadSpec& w = s.workload;
+  AgentxOptions o;
+  o.trace = &trace;
+  o.lanes = static_cast<std::uint32_t>(w.concurrency);
+  o.start_min = w.start_min;
+  o.start_max = w.start_max;
+  o.warmup_requests = static_cast<std::uint32_t>(w.warmup_requests);
+  o.tree_idle_cap_s = w.tree_idle_cap.value();
+  o.system_idle_cap_s = w.system_idle_cap.value();
+  o.think_time = w.think_time;
+  o.output_limit = static_cast<std::uint32_t>(w.output_limit);
+  o.seed = s.seed;
+  return o;
+}
+
+void add_load(const Scenario& s, BuiltRun& run) {
+  const WorkloadSpec& w = s.workload;
+  const LengthOptions lengths{.input_tokens = static_cast<std::uint32_t>(w.input.count),
+                              .output_tokens = static_cast<std::uint32_t>(w.output.count),
+                              .range_ratio = w.range_ratio,
+                              .output_limit = static_cast<std::uint32_t>(w.output_limit)};
+  const bool fixed_arrivals = w.kind == WorkloadKind::open_loop && w.arrivals == ArrivalKind::poisson;
+  if (w.kind == WorkloadKind::closed_loop) {
+    run.load = make_closed_loop({.users = static_cast<std::uint32_t>(w.concurrency), .lengths = lengths,
+                                 .turns = static_cast<std::uint32_t>(w.turns), .shared_prefix = w.shared_prefix,
+                                 .prefix_groups = static_cast<std::uint32_t>(w.prefix_groups),
+                                 .requests = static_cast<std::uint64_t>(w.requests),
+                                 .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
+    return;
+  }
+  if (fixed_arrivals) {
+    run.load = make_open_loop({.rate_per_s = w.rate.value(), .lengths = lengths, .requests = static_cast<std::uint64_t>(w.requests),
+                               .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
+    return;
+  }
+  const std::string path = trace_path(w.trace, run.notes);
+  if (path.empty()) throw UserError("workload.trace: the generated load is not built in yet; name a trace file");
+  run.trace = std::make_unique<Trace>(read_trace({path}));
+  if (w.kind == WorkloadKind::open_loop) {
+    run.load = make_open_loop({.trace = run.trace.get(), .lengths = lengths, .requests = static_cast<std::uint64_t>(w.requests),
+                               .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
+    return;
+  }
+  const AgentxOptions agentx = agentx_of(s, *run.trace);
+  run.load = make_agentx(agentx);
+  run.context.lane_demand_tok_s = lane_demand(agentx, w.duration.value()).tokens_per_s;
+}
+
+void add_prices(const Scenario& s, BuiltRun& run) {
+  const auto priced = s.prices.list.models.find(s.model.name);
+  if (priced != s.prices.list.models.end()) {
+    const TokenPrice& price = s.prices.period == PricePeriod::peak ? priced->second.peak : priced->second.off_peak;
+    run.context.cached_usd = price.cached_input.value();
+    run.context.input_usd = price.input.value();
+    run.context.output_usd = price.output.value();
+  } else {
+    run.notes.push_back(s.prices.list.name.empty() ? std::string("prices: no list, so revenue is 0")
+                                                   : fmt::format("prices: list '{}' has no price for {}, so revenue is 0", s.prices.list.name, s.model.name));
+  }
+  const GpuSpec& gpu = s.rack.gpu;
+  run.context.gpu_usd_per_s = (s.prices.gpu == GpuPriceKind::owning ? gpu.owning_price : gpu.rental_price).value();
+}
+
+}  // namespace
+
+std::string trace_path(const std::string& name, std::vector<std::string>& notes) {
+  if (name == "generated-v1.0") return {};
+  if (name != "kv-cache-tester") return name;
+  const char* data = std::getenv("RACKCAST_DATA");
+  const std::string path = data ? std::string(data) + "/traces/kv-cache-tester/weka_rle.jsonl.gz" : std::string();
+  if (data && std::filesystem::exists(path)) return path;
+  notes.push_back("workload.trace: the recorded kv-cache-tester sessions are not under RACKCAST_DATA; the generated load was used");
+  return {};
+}
+
+BuiltRun build_run(const Scenario& s, const Catalog& catalog) {
+  BuiltRun run;
+  add_pools(s, catalog, run);
+  SimulationOptions& o = run.options;
+  o.topology = topology_of(s.rack);
+  o.router = s.deployment.router.policy;
+  o.router_options = {.balance = s.deployment.router.balance, .load_limit = s.deployment.router.load_limit};
+  const SpeculationSpec& speculation = s.deployment.speculation;
+  o.acceptance = Acceptance(speculation.draft_tokens, speculation.acceptance_length, speculation.acceptance);
+  o.transfer = transfer_of(s, catalog);
+  const KvCacheSpec& cache = s.deployment.kv_cache;
+  const Bytes tier = cache.host_tier_per_node.value() < 0 ? s.rack.host_tier_per_node : cache.host_tier_per_node;
+  o.host_tier_tokens_per_node = cache.prefix_cache ? static_cast<std::int64_t>(tier.value() / o.transfer.bytes_per_token) : 0;
+  o.duration_s = s.workload.requests > 0 ? never_s : s.workload.duration.value();
+  o.grace_s = s.workload.grace.value();
+  o.preload = s.workload.warmup == WarmupMode::preload;
+  o.seed = s.seed;
+  run.context.gpus = s.deployment.gpus();
+  run.context.rack_gpus = static_cast<double>(s.rack.gpus) * s.rack.racks;
+  run.context.racks = s.rack.racks;
+  add_load(s, run);
+  run.context.lanes = run.load->lanes();
+  add_prices(s, run);
+  return run;
+}
+
+}  // namespace rackcast

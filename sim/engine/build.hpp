@@ -1,0 +1,38 @@
+// From a scenario to what the simulation runs on: pools with their step models and memory, topology, policies, load.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/metrics.hpp"
+#include "sim/cost/memory.hpp"
+#include "sim/engine/simulation.hpp"
+#include "sim/spec/scenario.hpp"
+#include "sim/trace/agentx.hpp"
+
+namespace rackcast {
+
+struct BuiltPool {
+  std::string name;                   // prefill, decode, aggregated
+  EngineSpec spec;
+  std::unique_ptr<StepModel> model;
+  MemoryPlan memory;
+};
+
+// Everything that a run borrows from; keep it alive as long as the simulation.
+struct BuiltRun {
+  std::vector<BuiltPool> pools;
+  SimulationOptions options;
+  std::unique_ptr<Trace> trace;       // null for fixed lengths; the load borrows it
+  std::unique_ptr<Load> load;
+  MetricContext context;
+  std::vector<std::string> notes;     // fallbacks and other things that a reader of the result must know
+};
+
+// Throws UserError when something does not fit: memory line by line, or engines on the rack.
+BuiltRun build_run(const Scenario& scenario, const Catalog& catalog);
+
+// The file of a trace that a scenario names: a path, or kv-cache-tester under RACKCAST_DATA. Empty: the generated load.
+std::string trace_path(const std::string& name, std::vector<std::string>& notes);
+
+}  // namespace rackcast

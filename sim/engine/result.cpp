@@ -1,0 +1,228 @@
+#include "sim/engine/result.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/schema_yaml.hpp"
+
+namespace rackcast {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+Json basis_json(const StepModel::BasisShare& b, double whole) {
+  return {{"measured", share(b.measured, whole)}, {"published", share(b.published, whole)},
+          {"transferred", share(b.transferred, whole)}, {"assumed", share(b.assumed, whole)}};
+}
+
+EngineTotals sum_of(const std::vector<EngineTotals>& engines, std::size_t begin, std::size_t end) {
+  EngineTotals none, sum;
+  for (std::size_t e = begin; e < end; ++e) {  // a - (0 - b) = a + b keeps one list of members, in EngineTotals::minus
+    sum = sum.minus(none.minus(engines[e]));
+  }
+  return sum;
+}
+
+Json groups_json(const StepTime& t, double count) {
+  return {{"total_s", share(t.total_s, count)}, {"attention_s", share(t.attention_s, count)}, {"moe_s", share(t.moe_s, count)},
+          {"other_s", share(t.other_s, count)}, {"head_s", share(t.head_s, count)}, {"draft_s", share(t.draft_s, count)},
+          {"host_s", share(t.host_s, count)}};
+}
+
+// The mean batch of the window's iterations, on every rank alike: what an average step of the pool looks like.
+std::vector<RankBatch> mean_batch(const EngineTotals& t, const EngineShape& shape, double query_tokens) {
+  RankBatch b;
+  const double ranks = shape.ranks, steps = t.decode_iterations * ranks, iterations = static_cast<double>(t.iterations) * ranks;
+  if (steps > 0) {
+    b.decode_requests = t.decode_requests / steps;
+    b.decode_tokens = b.decode_requests * query_tokens;
+    b.decode_context = t.decode_context / steps;
+    b.decode_query_context = query_tokens * b.decode_context;
+    b.draft_requests = shape.drafts ? b.decode_requests : 0;
+  }
+  if (t.prefill_tokens > 0 && iterations > 0) {
+    b.prefill_tokens = t.prefill_tokens / iterations;
+    b.prefill_requests = t.prefill_chunks / iterations;
+    b.prefill_context = t.prefill_context / iterations;
+    b.prefill_query_context = t.prefill_query_context / iterations;
+    b.prefill_tail_tokens = t.prefill_tail_tokens / iterations;
+    b.prefill_tail_query_context = t.prefill_tail_query_context / iterations;
+  }
+  return std::vector<RankBatch>(shape.ranks, b);
+}
+
+Json operators_json(const StepModel& model, const std::vector<RankBatch>& batch, double divide_by) {
+  Json parts = Json::array();
+  for (const OperatorCost& op : model.operators(batch))
+    parts.push_back({{"name", op.name}, {"group", op.group}, {"basis", op.basis}, {"time_s", share(op.time_s, divide_by)}});
+  return parts;
+}
+
+Json pool_json(const BuiltPool& pool, const PoolOptions& options, const EngineTotals& t, double window_s, double query_tokens) {
+  const double ranks = options.shape.ranks, steps = t.decode_iterations;
+  Json j;
+  j["name"] = pool.name;
+  j["engines"] = options.engines;
+  j["gpus"] = options.engines * options.shape.gpus;
+  j["utilisation"] = share(t.busy_s, window_s * options.engines);
+  j["iterations"] = t.iterations;
+  j["mean_iteration"] = groups_json(t.parts, static_cast<double>(t.iterations));
+  j["basis"] = basis_json(t.basis, t.basis_sampled_s);
+  if (t.prefill_tokens > 0) {
+    j["computed_input_tok_s_gpu"] = share(t.prefill_tokens, window_s * options.engines * options.shape.gpus);
+    j["busy_s_per_computed_token"] = share(t.prefill_busy_s, t.prefill_tokens);
+    j["tokens_per_iteration_rank"] = share(t.prefill_tokens, static_cast<double>(t.iterations) * ranks);
+  }
+  if (steps > 0) {
+    j["requests_per_rank"] = share(t.decode_requests, steps * ranks);
+    j["context_per_request"] = share(t.decode_context, t.decode_requests);
+    j["kept_tokens_per_request_step"] = share(t.kept_tokens, t.decode_requests);
+  }
+  j["mean_batch_operators"] = operators_json(*pool.model, mean_batch(t, options.shape, query_tokens), 1);
+  return j;
+}
+
+Json memory_json(const BuiltPool& pool) {
+  Json lines = Json::array();
+  for (const MemoryLine& line : pool.memory.lines) lines.push_back({{"what", line.what}, {"bytes", line.bytes}, {"how", line.how}});
+  return {{"pool", pool.name}, {"lines", lines}, {"memory_bytes", pool.memory.memory_bytes}, {"kv_pool_bytes", pool.memory.kv_pool_bytes},
+          {"kv_capacity_tokens", pool.memory.kv_capacity_tokens}, {"kv_bytes_per_token", pool.memory.kv_bytes_per_token},
+          {"kv_fixed_bytes", pool.memory.kv_fixed_bytes}};
+}
+
+Json percentiles_json(const Samples& s) {
+  return {{"mean", s.mean()}, {"p10", s.percentile(0.1)}, {"p50", s.percentile(0.5)}, {"p75", s.percentile(0.75)},
+          {"p90", s.percentile(0.9)}, {"p95", s.percentile(0.95)}, {"p99", s.percentile(0.99)}, {"max", s.percentile(1)}, {"count", s.count()}};
+}
+
+// Which pools' time a headline number rests on: first tokens on prompts, inter-token times on answers, the rest on both.
+Json basis_by_metric(const std::vector<EngineTotals>& pools, const std::vector<EngineRole>& roles) {
+  const auto rests_on = [&](bool prompts, bool answers) {
+    StepModel::BasisShare sum;
+    double whole = 0;
+    for (std::size_t p = 0; p < pools.size(); ++p) {
+      if (roles[p] == EngineRole::prefill && !prompts) continue;
+      if (roles[p] == EngineRole::decode && !answers) continue;
+      const double weight = share(pools[p].busy_s, pools[p].basis_sampled_s);
+      sum.measured += pools[p].basis.measured * weight;
+      sum.published += pools[p].basis.published * weight;
+      sum.transferred += pools[p].basis.transferred * weight;
+      sum.assumed += pools[p].basis.assumed * weight;
+      whole += pools[p].busy_s;
+    }
+    return basis_json(sum, whole);
+  };
+  Json by_metric;
+  for (const MetricDefinition& d : metric_definitions()) {
+    if (!d.headline) continue;
+    const std::string name(d.name);
+    const bool first = name.rfind("ttft", 0) == 0, next = name.rfind("tpot", 0) == 0 || name == "p90_tok_s_user";
+    by_metric[name] = rests_on(!next, !first);
+  }
+  return by_metric;
+}
+
+Json time_line_json(const TimeLine& line, const std::vector<std::string>& names) {
+  Json series = Json::array();
+  for (std::size_t e = 0; e < names.size(); ++e) {
+    Json one;
+    one["name"] = names[e];
+    for (const char* key : {"utilisation", "running", "waiting", "kv_used", "kv_pinned"}) one[key] = Json::array();
+    for (std::size_t t = 0; t < line.times_s.size(); ++t) {
+      const EngineSample& now = line.samples[t][e];
+      const double since = t > 0 ? line.times_s[t - 1] : 0, busy = t > 0 ? line.samples[t - 1][e].busy_s : 0;
+      one["utilisation"].push_back(std::min(1.0, share(now.busy_s - busy, line.times_s[t] - since)));
+      one["running"].push_back(now.running);
+      one["waiting"].push_back(now.waiting);
+      one["kv_used"].push_back(now.kv_used_tokens);
+      one["kv_pinned"].push_back(now.kv_pinned_tokens);
+    }
+    series.push_back(one);
+  }
+  return {{"times_s", line.times_s}, {"engines", series}};
+}
+
+}  // namespace
+
+Json manifest_json(const Scenario& scenario, const BuiltRun& built, const std::string& network) {
+  Json j;
+  j["program"] = "rackcast";
+  j["version"] = RACKCAST_VERSION;
+  j["name"] = scenario.name;
+  j["seed"] = scenario.seed;
+  j["network"] = network;
+  if (built.trace) {
+    j["trace"] = {{"source", built.trace->source}, {"content_hash", fmt::format("{:016x}", built.trace->content_hash)},
+                  {"sessions", built.trace->sessions.size()}, {"requests", built.trace->requests.size()}};
+  }
+  j["notes"] = built.notes;
+  j["scenario"] = yaml_of(scenario);
+  return j;
+}
+
+Json metrics_json(const Metrics& metrics) {
+  Json j;
+  for (const auto& [name, value] : metrics) j[name] = value;
+  return j;
+}
+
+Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Recorder& recorder, const Metrics& metrics) {
+  const double window_s = o.window_end_s - o.window_start_s;
+  const double query_tokens = built.options.acceptance.query_tokens();
+  Json j, engines = Json::array(), pools = Json::array(), memory = Json::array();
+  std::vector<EngineTotals> pool_totals;
+  std::vector<EngineRole> roles;
+  std::vector<std::string> names;
+  std::size_t at = 0;
+  for (std::size_t p = 0; p < built.pools.size(); ++p) {
+    const PoolOptions& options = built.options.pools[p];
+    const EngineTotals total = sum_of(o.engine_window, at, at + options.engines);
+    pools.push_back(pool_json(built.pools[p], options, total, window_s, query_tokens));
+    memory.push_back(memory_json(built.pools[p]));
+    pool_totals.push_back(total);
+    roles.push_back(options.shape.role);
+    const std::vector<RankBatch> batch = mean_batch(total, options.shape, query_tokens);
+    if (options.shape.role != EngineRole::prefill) j["decode_step"] = operators_json(*built.pools[p].model, batch, 1);
+    if (options.shape.role == EngineRole::prefill)
+      j["prefill_token"] = operators_json(*built.pools[p].model, batch, batch.front().prefill_tokens * options.shape.ranks);
+    for (std::uint32_t e = 0; e < options.engines; ++e, ++at) {
+      names.push_back(fmt::format("{}-{}", built.pools[p].name, e));
+      const std::uint32_t first = o.engine_first_gpu[at];
+      Json gpus = Json::array();
+      for (std::uint32_t g = 0; g < options.shape.gpus; ++g) gpus.push_back(first + g);
+      engines.push_back({{"name", names.back()}, {"role", built.pools[p].name}, {"rack", o.engine_rack[at]}, {"gpus", gpus},
+                         {"utilisation", share(o.engine_window[at].busy_s, window_s)},
+                         {"iterations", o.engine_window[at].iterations},
+                         {"preemptions", o.engine_window[at].preemptions}});
+    }
+  }
+  const RequestStatistics& s = recorder.statistics;
+  j["latency"] = {{"ttft_s", percentiles_json(s.ttft)}, {"inter_token_s", percentiles_json(s.itl)}, {"e2e_s", percentiles_json(s.e2e)}};
+  j["lengths"] = {{"input_tokens", percentiles_json(s.input)}, {"output_tokens", percentiles_json(s.output)}};
+  j["cache"] = {{"hbm", metric(metrics, "cache_hit_gpu")}, {"host", metric(metrics, "cache_hit_host")},
+                {"miss", 1 - metric(metrics, "cache_hit_total")}, {"ideal", metric(metrics, "cache_hit_ideal")},
+                {"evicted_tokens", o.evicted_tokens}, {"host_tier_used_tokens", o.host_tier_used_tokens},
+                {"host_tier_capacity_tokens", o.host_tier_capacity_tokens}};
+  j["pools"] = pools;
+  j["engines"] = engines;
+  j["basis"] = basis_by_metric(pool_totals, roles);
+  if (o.transfer.count > 0)
+    j["kv_transfer"] = {{"count", o.transfer.count}, {"bytes", o.transfer.bytes},
+                        {"mean_s", share(o.transfer.time_s, static_cast<double>(o.transfer.ended))},
+                        {"mean_wait_for_room_s", share(o.transfer.wait_s, static_cast<double>(o.transfer.count))}};
+  j["memory"] = memory;
+  const double rate = share(static_cast<double>(o.arrivals_measured), window_s);
+  j["littles_law"] = {{"mean_in_flight", share(o.in_flight_area, window_s)}, {"arrivals_per_s", rate},
+                      {"rate_times_mean_time", rate * s.e2e.mean()}};
+  j["counts"] = {{"arrivals", o.arrivals}, {"arrivals_measured", o.arrivals_measured}, {"completed_measured", o.finished_measured},
+                 {"unfinished_measured", o.unfinished_measured}, {"refused", o.refused}, {"preemptions", o.preemptions},
+                 {"events", o.events}, {"iterations", o.iterations}, {"flows", o.flows}, {"warmup_s", o.window_start_s}, {"window_s", window_s}};
+  if (!recorder.time_line.times_s.empty()) j["time_line"] = time_line_json(recorder.time_line, names);
+  return j;
+}
+
+}  // namespace rackcast
