@@ -38,6 +38,7 @@ void add_sets(CLI::App& app, std::vector<std::string>& sets);
 
 Action setup_check(CLI::App& app, const Program& program);
 Action setup_list(CLI::App& app, const Program& program);
+Action setup_run(CLI::App& app, const Program& program);
 Action setup_schema(CLI::App& app, const Program& program);
 Action setup_step(CLI::App& app, const Program& program);
 
