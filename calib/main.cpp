@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "calib/gpu/runner.hpp"
+#include "calib/gpu/world_runner.hpp"
 #include "calib/plan.hpp"
 #include "sim/base/error.hpp"
 
@@ -22,6 +23,11 @@ struct Options {
   bool no_hot = false;
   calib::RunRequest request;
   std::string filter;
+  int gpus = 0;
+  std::vector<int> ladder;
+  std::string rendezvous;
+  std::string window = "best";
+  double limit_s = 120;
 };
 
 double parse_budget(const std::string& text) {
@@ -60,6 +66,23 @@ int list(const Options& options) {
   return 0;
 }
 
+calib::RunOutcome run_together(const Options& options, const calib::WorldPlace& place) {
+  calib::WorldRequest world;
+  world.run = options.request;
+  std::erase_if(world.run.points, [](const calib::PlannedPoint& point) { return !calib::is_communication(*point.family); });
+  if (place.ranks > 1 && options.gpus > 1) throw UserError("--gpus drives several GPUs by one process, but a launcher started " + std::to_string(place.ranks));
+  world.threads = place.ranks > 1 ? 0 : options.gpus;
+  world.place = place;
+  world.ladder = options.ladder;
+  const int most = place.ranks > 1 ? place.ranks : options.gpus;
+  for (const int ranks : world.ladder)
+    if (ranks < 1 || ranks > most) throw UserError("--ranks " + std::to_string(ranks) + ": must be 1 to " + std::to_string(most));
+  world.rendezvous = options.rendezvous;
+  world.window = options.window;
+  world.limit_s = options.limit_s;
+  return calib::run_world(world);
+}
+
 int run(Options& options, bool timed) {
   const auto families = calib::select_families(options.families);
   const kernels::Grid grid = grid_of(options);
@@ -73,7 +96,9 @@ int run(Options& options, bool timed) {
   if (options.sample < 1) request.points = calib::sample_points(request.points, options.sample, request.seed);
   if (!options.filter.empty())
     std::erase_if(request.points, [&](const calib::PlannedPoint& point) { return point.shape.key().find(options.filter) == std::string::npos; });
-  const calib::RunOutcome outcome = calib::run_points(request);
+  const calib::WorldPlace place = calib::world_place(calib::process_environment());
+  const calib::RunOutcome outcome = place.ranks > 1 || options.gpus > 1 ? run_together(options, place) : calib::run_points(request);
+  if (place.rank != 0) return 0;  // rank 0 speaks for all
   std::fprintf(stderr, "%d points, %d failed their check, %d ran a fallback, %d not possible here, %d were in the file%s\n", outcome.points,
                outcome.failed, outcome.fallbacks, outcome.impossible, outcome.skipped,
                outcome.finished ? "" : "; budget used up, run again to continue");
@@ -96,6 +121,11 @@ void add_running(CLI::App& verb, Options& options, std::string& budget) {
   verb.add_option("--budget", budget, "Start no point after this time, e.g. 480s; run again to continue");
   verb.add_option("--implementation", options.request.force_implementation, "Only this implementation (sm90, portable...), no fallback");
   verb.add_option("--inject-fault", options.request.inject_fault, "Make this implementation's self-check fail, to see the fallback");
+  verb.add_option("--gpus", options.gpus, "Drive this many GPUs by threads of this process (communication families)")->check(CLI::Range(1, 72));
+  verb.add_option("--ranks", options.ladder, "Measure only these numbers of ranks (default: 1, 2, 4, ... up to all)")->delimiter(',');
+  verb.add_option("--rendezvous", options.rendezvous, "How processes meet: tcp://host:port, file:///path, mpi (default: from the launcher)");
+  verb.add_option("--window", options.window, "How peers' memory is reached: best, nccl (symmetric windows), peer (peer access, IPC)");
+  verb.add_option("--limit", options.limit_s, "Seconds that ranks wait for one another before they give up")->check(CLI::PositiveNumber);
   verb.add_option("--library-path", options.request.library_folders, "Folder that holds cuBLASLt or NCCL; may be repeated");
 }
 
@@ -133,6 +163,9 @@ int main(int argc, char** argv) {
   } catch (const UserError& error) {
     std::fprintf(stderr, "rackcast-calib: %s\n", error.what());
     return 2;
+  } catch (const BoundMissed& error) {
+    std::fprintf(stderr, "rackcast-calib: %s\n", error.what());
+    return 1;
   } catch (const Unavailable& error) {
     std::fprintf(stderr, "rackcast-calib: not possible here: %s\n", error.what());
     return 3;

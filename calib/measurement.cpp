@@ -50,6 +50,10 @@ Measurement point_from(const Json& line) {
   m.pass = line.at("pass");
   const Json& time = line.at("t_us");
   m.time_us = {time.at("n"), time.at("med"), time.at("mad"), time.at("p10"), time.at("p90"), time.at("min")};
+  if (line.contains("post_us")) {
+    const Json& post = line.at("post_us");
+    m.post_us = Summary{post.at("n"), post.at("med"), post.at("mad"), post.at("p10"), post.at("p90"), post.at("min")};
+  }
   if (line.contains("clk") && !line.at("clk").is_null()) {
     const Json& clock = line.at("clk");
     m.clocks = Clocks{clock.at("sm_mhz"), clock.at("mem_mhz"), clock.at("power_w"), clock.at("temp_c"), clock.at("throttle")};
@@ -84,24 +88,36 @@ MeasurementHeader header_from(const Json& line) {
   h.nccl = line.value("nccl", "");
   h.compiler_arch = line.value("compiler_arch", "");
   h.ranks = line.at("world").at("ranks");
-  h.nodes = line.at("world").at("nodes");
+  const Json& world = line.at("world");
+  h.nodes = world.at("nodes");
+  h.lsa_size = world.value("lsa_size", 1);
+  h.transport = world.value("transport", "");
+  h.window = world.value("window", "");
+  h.launcher = world.value("launcher", "");
+  if (line.contains("env")) h.nvls = line.at("env").value("NCCL_NVLS_ENABLE", "");
   h.seed = line.at("seed");
   return h;
 }
 
 }  // namespace
 
+bool measures_nvlink(const Measurement& row) {
+  return row.ok && row.time_us.count > 0 && (row.transport == "nvlink" || row.transport == "mnnvl");
+}
+
 std::string Measurement::key() const {
   return op + ' ' + shape.key() + ' ' + cache + ' ' + mode + " pass=" + std::to_string(pass);
 }
 
 std::string to_json_line(const MeasurementHeader& h) {
+  Json world = {{"ranks", h.ranks}, {"nodes", h.nodes}};
+  if (h.ranks > 1) world.update({{"lsa_size", h.lsa_size}, {"transport", h.transport}, {"window", h.window}, {"launcher", h.launcher}});
   const Json line = {
       {"schema", "calib/1"}, {"kind", "header"}, {"run_id", h.run_id}, {"utc", h.utc}, {"tool_version", h.tool_version},
       {"git", h.git}, {"host_hash", h.host_hash},
       {"gpu", {{"name", h.gpu}, {"cc", h.compute_capability}, {"sm", h.sm_count}, {"l2_bytes", h.l2_bytes}, {"mem_bytes", h.memory_bytes}, {"uuid_hash", h.uuid_hash}}},
       {"driver", h.driver}, {"cuda_runtime", h.cuda_runtime}, {"cublaslt", h.cublaslt}, {"nccl", h.nccl},
-      {"compiler_arch", h.compiler_arch}, {"world", {{"ranks", h.ranks}, {"nodes", h.nodes}}}, {"seed", h.seed}};
+      {"compiler_arch", h.compiler_arch}, {"world", world}, {"env", {{"NCCL_NVLS_ENABLE", h.nvls}}}, {"seed", h.seed}};
   return line.dump();
 }
 
@@ -120,6 +136,9 @@ std::string to_json_line(const Measurement& m) {
   line["pass"] = m.pass;
   line["t_us"] = {{"med", m.time_us.median}, {"mad", m.time_us.mad}, {"p10", m.time_us.p10}, {"p90", m.time_us.p90},
                   {"min", m.time_us.min}, {"n", m.time_us.count}};
+  if (m.post_us)
+    line["post_us"] = {{"med", m.post_us->median}, {"mad", m.post_us->mad}, {"p10", m.post_us->p10}, {"p90", m.post_us->p90},
+                       {"min", m.post_us->min}, {"n", m.post_us->count}};
   if (m.clocks)
     line["clk"] = {{"sm_mhz", m.clocks->sm_mhz}, {"mem_mhz", m.clocks->memory_mhz}, {"power_w", m.clocks->power_w},
                    {"temp_c", m.clocks->temperature_c}, {"throttle", m.clocks->throttle}};

@@ -31,6 +31,11 @@ struct MeasurementHeader {
   std::string compiler_arch;
   int ranks = 1;
   int nodes = 1;
+  int lsa_size = 1;          // ranks that NCCL maps into each other's memory
+  std::string transport;     // between the ranks; empty for one GPU
+  std::string window;        // how peers' memory is reached: nccl (symmetric windows), peer (peer access or IPC handles)
+  std::string launcher;      // threads, mpirun, slurm...
+  std::string nvls;          // NCCL_NVLS_ENABLE as set
   std::uint64_t seed = 0;
 };
 
@@ -58,6 +63,7 @@ struct Measurement {
   int sets = 0;
   int pass = 1;
   Summary time_us;             // a launch; count 0 when the check failed
+  std::optional<Summary> post_us;  // host time to hand the work over, where that is a figure of its own
   std::optional<Clocks> clocks;
   bool ok = false;             // false: never fitted
   double rel_l2 = 0;
@@ -66,6 +72,10 @@ struct Measurement {
   std::string basis = "measured";
   std::string key() const;     // what a resumed run skips: op, shape, cache, mode and pass
 };
+
+// Whether the row may become a cost of the link between GPUs. Virtual ranks and copies within one GPU (loopback) say
+// nothing about it, nor does a row whose link was not established to be NVLink.
+bool measures_nvlink(const Measurement& row);
 
 struct MeasurementFile {
   std::vector<MeasurementHeader> headers;

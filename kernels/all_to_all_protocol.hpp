@@ -36,6 +36,7 @@ struct RankState {
   uint32_t* slot_count = nullptr;    // [2][ranks]
   uint32_t* arrived_blocks = nullptr;  // [3]
   uint32_t* epoch = nullptr;         // [2]: last finished dispatch and combine
+  uint32_t* sent = nullptr;          // [ranks]: rows of the last dispatch to each rank, for transports without flags
 };
 constexpr uint64_t no_destination = ~uint64_t{0};
 
@@ -183,20 +184,27 @@ RACKCAST_BOTH void wait_for_flags(Context& context, const RankState& rank, int k
 }
 
 template <typename Context>
-RACKCAST_BOTH void clear_counts(Context& context, const RankState& rank, uint32_t epoch) {
-  for (int peer = context.thread(); peer < rank.shape.ranks; peer += context.threads())
-    rank.slot_count[(epoch & 1) * static_cast<uint32_t>(rank.shape.ranks) + static_cast<uint32_t>(peer)] = 0;
+RACKCAST_BOTH void take_counts(Context& context, const RankState& rank, uint32_t epoch) {
+  for (int peer = context.thread(); peer < rank.shape.ranks; peer += context.threads()) {
+    uint32_t& rows = rank.slot_count[(epoch & 1) * static_cast<uint32_t>(rank.shape.ranks) + static_cast<uint32_t>(peer)];
+    if (rank.sent != nullptr) rank.sent[peer] = rows;
+    rows = 0;
+  }
 }
 
+// With neither signal nor wait it is local work only, and the epoch stays.
 template <typename Context>
 RACKCAST_BOTH uint32_t dispatch(Context& context, const RankState& rank, bool signal, bool wait) {
   const uint32_t epoch = rank.epoch[0] + 1;
   push_rows(context, rank, epoch);
   if (arrive(context, rank, 0, &context.template shared<DispatchTile>().last)) {
-    if (context.thread() == 0) rank.epoch[0] = epoch;  // before any flag: a flag lets other blocks start the next epoch
-    context.sync();
-    if (signal) send_flags(context, rank, flag_arrived, epoch);
-    else clear_counts(context, rank, epoch);
+    if (signal) {
+      if (context.thread() == 0) rank.epoch[0] = epoch;  // before any flag: a flag lets other blocks start the next epoch
+      context.sync();
+      send_flags(context, rank, flag_arrived, epoch);
+    } else {
+      take_counts(context, rank, epoch);
+    }
   }
   if (wait && context.block() == 0) wait_for_flags(context, rank, flag_arrived, epoch);
   return epoch;
@@ -299,7 +307,8 @@ RACKCAST_BOTH void combine(Context& context, const RankState& rank, bool signal,
   }
   if (wait) wait_for_flags(context, rank, flag_ready, epoch);
   pull_rows(context, rank, epoch);
-  if (arrive(context, rank, 2, &context.template shared<DispatchTile>().last) && context.thread() == 0) rank.epoch[1] = epoch;
+  if ((signal || wait) && arrive(context, rank, 2, &context.template shared<DispatchTile>().last) && context.thread() == 0)
+    rank.epoch[1] = epoch;
 }
 
 // Everybody has come this far. Uses its own flags; epoch counts barriers.

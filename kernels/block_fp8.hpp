@@ -39,7 +39,7 @@ inline uint8_t ue8m0_for(float largest) {
   if (largest == 0.0F) return 127;
   const float ratio = largest * (1.0F / 448.0F);
   const uint32_t bits = std::bit_cast<uint32_t>(ratio);
-  return static_cast<uint8_t>((bits >> 23) + ((bits & 0x7fffffU) != 0 ? 1U : 0U));
+  return static_cast<uint8_t>(std::max((bits >> 23) + ((bits & 0x7fffffU) != 0 ? 1U : 0U), 1U));
 }
 inline float ue8m0_to_float(uint8_t code) { return std::bit_cast<float>(static_cast<uint32_t>(code) << 23); }  // code 1..254
 

@@ -15,9 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/comm.hpp"
 #include "kernels/family.hpp"
-
-struct CUstream_st;
 
 namespace rackcast::kernels {
 
@@ -33,6 +32,7 @@ struct GpuEnvironment {
   std::vector<std::string> library_folders;  // where cuBLASLt and NCCL are looked for first
   int rank = 0;
   int ranks = 1;
+  Comm* comm = nullptr;  // null: this GPU alone
 };
 
 struct PrepareOptions {
@@ -57,7 +57,8 @@ struct CheckResult {
 // A case that cannot be timed by replaying a graph (chains over ranks, host copies) times itself.
 struct OwnTiming {
   std::string mode;                 // "chain", "eager"
-  std::vector<double> samples_us;   // per launch
+  std::vector<double> samples_us;   // per launch; over ranks, the slowest rank's of each iteration
+  std::vector<double> post_us;      // host time to hand the work over, where that is a figure of its own
 };
 
 class Case {

@@ -1,0 +1,201 @@
+// The GPU's Context for the all-to-all protocol, and with Shaken the tests' one: stores that linger in a buffer of the
+// thread until it releases, seeded delays, and a release that can be left out to see that the check notices.
+#pragma once
+#include "kernels/all_to_all_protocol.hpp"
+#include "kernels/device.cuh"
+
+namespace rackcast::a2a {
+
+constexpr int block_threads = 512;
+constexpr int peers_max = 128;
+
+// Window addresses travel as a kernel argument: one constant load away, no memory access before the first store.
+struct PeerTable {
+  char* base[peers_max];
+};
+
+// What a wait that gave up leaves behind.
+struct Fault {
+  int32_t set, kind, peer, rank;
+  uint32_t epoch, seen;
+};
+
+struct Knobs {
+  uint64_t wait_limit_ns = 10'000'000'000;
+  Fault* fault = nullptr;
+  uint64_t delay_seed = 0;           // Shaken only
+  int32_t release_left_out = 0;      // Shaken only
+};
+
+template <bool Shaken>
+class DeviceContext {
+ public:
+  __device__ DeviceContext(const Knobs& knobs, int rank, int block, int blocks, char* shared)
+      : knobs_(knobs), rank_(rank), block_(block), blocks_(blocks), shared_(shared) {
+    if constexpr (Shaken) state_ = kernels::mix64(knobs.delay_seed ^ (uint64_t{blockIdx.x} << 20 | threadIdx.x));
+  }
+  __device__ int block() const { return block_; }
+  __device__ int blocks() const { return blocks_; }
+  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ int threads() const { return block_threads; }
+  __device__ int warp() const { return static_cast<int>(threadIdx.x) / 32; }
+  __device__ int warps() const { return block_threads / 32; }
+  __device__ int lane() const { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ int lanes() const { return 32; }
+  __device__ void sync() const { __syncthreads(); }
+  template <typename T>
+  __device__ T& shared() { return *reinterpret_cast<T*>(shared_); }
+
+  __device__ Vec16 load16(const void* from) const {
+    Vec16 v;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3]) : "l"(from));
+    return v;
+  }
+  __device__ void store16(void* to, const Vec16& v) {
+    if constexpr (Shaken) {
+      if (pending_ == buffer_places) drain();
+      to_[(first_ + pending_) % buffer_places] = to;
+      value_[(first_ + pending_) % buffer_places] = v;
+      ++pending_;
+    } else {
+      store_now(to, v);
+    }
+  }
+  __device__ void release() {
+    if constexpr (Shaken) {
+      if (!knobs_.release_left_out) flush();
+    }
+    __syncthreads();
+    if (Shaken && knobs_.release_left_out) return;
+    if (threadIdx.x == 0) __threadfence_system();
+  }
+  __device__ void acquire() const { __threadfence_system(); }
+  __device__ void store_flag(uint64_t* flag, uint64_t value) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
+  }
+  __device__ uint64_t load_flag(const uint64_t* flag) const {
+    uint64_t value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
+    return value;
+  }
+  __device__ void wait_flag(const uint64_t* flag, uint32_t epoch, int kind, int peer) const {
+    uint64_t seen = load_flag(flag);
+    if (seen >> 32 == epoch) return;
+    const uint64_t start = now_ns();
+    while ((seen = load_flag(flag)) >> 32 != epoch) {
+      if (knobs_.fault && *reinterpret_cast<const volatile int32_t*>(&knobs_.fault->set)) return;  // others gave up already
+      if (now_ns() - start < knobs_.wait_limit_ns) continue;
+      if (knobs_.fault && atomicCAS(&knobs_.fault->set, 0, 1) == 0) {
+        knobs_.fault->kind = kind;
+        knobs_.fault->peer = peer;
+        knobs_.fault->rank = rank_;
+        knobs_.fault->epoch = epoch;
+        knobs_.fault->seen = static_cast<uint32_t>(seen >> 32);
+      }
+      return;
+    }
+  }
+  __device__ uint32_t fetch_add(uint32_t* at, uint32_t by) const { return atomicAdd(at, by); }
+  __device__ uint32_t fetch_inc_wrap(uint32_t* at, uint32_t limit) const { return atomicInc(at, limit); }
+  __device__ void delay(int) {
+    if constexpr (Shaken) {
+      const uint64_t draw = next();
+      if (draw % 64 == 0) __nanosleep(static_cast<unsigned>((draw >> 32) % 4000));
+      if (draw % 7 == 0 && pending_ > 0) drain();  // some become visible early, too
+    }
+  }
+  __device__ void finish() {  // end of the block's work: whatever lingered becomes visible, late
+    if constexpr (Shaken) {
+      if (knobs_.release_left_out) __nanosleep(200'000);
+      flush();
+    }
+  }
+
+  __device__ float multiply_add(float a, float b, float c) const { return __fmaf_rn(a, b, c); }
+  __device__ Vec16 scale_bf16(const Vec16& x, float factor) const {
+    Vec16 out;
+    for (int i = 0; i < 4; ++i)
+      out.word[i] = kernels::pack_bf16(factor * low(x.word[i]), factor * high(x.word[i]));
+    return out;
+  }
+  __device__ void add_bf16(float (&sum)[8], const Vec16& x) const {
+    for (int i = 0; i < 4; ++i) {
+      sum[2 * i] += low(x.word[i]);
+      sum[2 * i + 1] += high(x.word[i]);
+    }
+  }
+  __device__ Vec16 to_bf16(const float (&sum)[8]) const {
+    Vec16 out;
+    for (int i = 0; i < 4; ++i) out.word[i] = kernels::pack_bf16(sum[2 * i], sum[2 * i + 1]);
+    return out;
+  }
+  // A lane's 16 values of a piece; two lanes share a scale, and lane 0 gets all 16 scales of the piece.
+  __device__ void quantise(const uint16_t* piece, int lane, Vec16& values, Vec16& scales) const {
+    const Vec16 part[2] = {load16(piece + lane * 16), load16(piece + lane * 16 + 8)};
+    float largest = 0;
+    for (const Vec16& p : part)
+      for (int i = 0; i < 4; ++i) largest = fmaxf(largest, fmaxf(fabsf(low(p.word[i])), fabsf(high(p.word[i]))));
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+    const uint32_t ratio = __float_as_uint(largest * (1.0F / 448.0F));
+    uint32_t code = max((ratio >> 23) + ((ratio & 0x7fffffU) != 0 ? 1U : 0U), 1U);
+    if (largest == 0.0F) code = 127;
+    const float inverse = __uint_as_float((254U - code) << 23);
+    for (int i = 0; i < 4; ++i) {
+      const Vec16& p = part[i / 2];
+      const uint32_t a = p.word[(i % 2) * 2];
+      const uint32_t b = p.word[(i % 2) * 2 + 1];
+      const uint32_t first = __nv_cvt_float2_to_fp8x2({low(a) * inverse, high(a) * inverse}, __NV_SATFINITE, __NV_E4M3);
+      const uint32_t second = __nv_cvt_float2_to_fp8x2({low(b) * inverse, high(b) * inverse}, __NV_SATFINITE, __NV_E4M3);
+      values.word[i] = first | second << 16;
+    }
+    uint32_t word = code << (8 * ((lane >> 1) & 3));  // four scales a word, from lanes 0, 2, 4, 6 of each eight
+    word |= __shfl_xor_sync(0xffffffffu, word, 2);
+    word |= __shfl_xor_sync(0xffffffffu, word, 4);
+    for (int i = 0; i < 4; ++i) scales.word[i] = __shfl_sync(0xffffffffu, word, 8 * i);
+  }
+  __device__ void dequantise(const Vec16& values, uint8_t scale, float factor, Vec16& first, Vec16& second) const {
+    const float power = kernels::ue8m0_to_float(scale);
+    for (int i = 0; i < 4; ++i) {
+      Vec16& out = i < 2 ? first : second;
+      for (int half = 0; half < 2; ++half) {
+        const auto pair = static_cast<__nv_fp8x2_storage_t>(values.word[i] >> (16 * half));
+        const float2 x = __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2(pair, __NV_E4M3)));
+        out.word[(i % 2) * 2 + half] = kernels::pack_bf16(factor * (x.x * power), factor * (x.y * power));
+      }
+    }
+  }
+
+ private:
+  static constexpr int buffer_places = 8;
+  static __device__ float low(uint32_t pair) { return __uint_as_float(pair << 16); }
+  static __device__ float high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000U); }
+  static __device__ uint64_t now_ns() {
+    uint64_t t;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+    return t;
+  }
+  static __device__ void store_now(void* to, const Vec16& v) {
+    asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]) : "memory");
+  }
+  __device__ uint64_t next() { return state_ = kernels::mix64(state_); }
+  __device__ void drain() {
+    store_now(to_[first_], value_[first_]);
+    first_ = (first_ + 1) % buffer_places;
+    --pending_;
+  }
+  __device__ void flush() {
+    while (pending_ > 0) drain();
+  }
+
+  const Knobs& knobs_;
+  int rank_, block_, blocks_;
+  char* shared_;
+  uint64_t state_ = 0;
+  int first_ = 0;
+  int pending_ = 0;
+  void* to_[Shaken ? buffer_places : 1];
+  Vec16 value_[Shaken ? buffer_places : 1];
+};
+
+}  // namespace rackcast::a2a

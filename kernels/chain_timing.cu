@@ -1,0 +1,124 @@
+#include "kernels/chain_timing.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace rackcast::kernels {
+
+namespace {
+
+__global__ void linger_kernel(uint64_t ns) {
+  uint64_t start;
+  uint64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  while (now - start < ns);
+}
+
+class ChainGraph {
+ public:
+  ChainGraph(const std::function<void(Stream)>& one, int launches, Stream stream) {
+    RACKCAST_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < launches; ++i) one(stream);
+    cudaGraph_t graph = nullptr;
+    RACKCAST_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    RACKCAST_CUDA_CHECK(status);
+    RACKCAST_CUDA_CHECK(cudaGraphUpload(executable_, stream));
+  }
+  ~ChainGraph() {
+    if (executable_) cudaGraphExecDestroy(executable_);
+  }
+  ChainGraph(const ChainGraph&) = delete;
+  ChainGraph& operator=(const ChainGraph&) = delete;
+  void replay(Stream stream) const { RACKCAST_CUDA_CHECK(cudaGraphLaunch(executable_, stream)); }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+double elapsed_us(const EventOwner& begin, const EventOwner& end) {
+  float milliseconds = 0;
+  RACKCAST_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
+  return static_cast<double>(milliseconds) * 1e3;
+}
+
+double replay_us(Comm& comm, const ChainGraph& graph, const std::function<void(Stream)>& meet, Stream stream) {
+  EventOwner begin;
+  EventOwner end;
+  meet(stream);
+  RACKCAST_CUDA_CHECK(cudaEventRecord(begin.get(), stream));
+  graph.replay(stream);
+  RACKCAST_CUDA_CHECK(cudaEventRecord(end.get(), stream));
+  comm.wait(stream);
+  return elapsed_us(begin, end);
+}
+
+}  // namespace
+
+void launch_linger(uint64_t ns, Stream stream) {
+  linger_kernel<<<1, 1, 0, stream>>>(ns);
+  RACKCAST_LAUNCH_CHECK();
+}
+void load_linger() {
+  cudaFuncAttributes ignored;
+  RACKCAST_CUDA_CHECK(cudaFuncGetAttributes(&ignored, linger_kernel));
+}
+
+std::vector<double> time_chain(Comm& comm, const std::string& at, const std::function<void(Stream)>& one,
+                               const std::function<void(Stream)>& meet, const ChainOptions& options, Stream stream, int& launches) {
+  // The ranks must agree on the length before anyone starts: a shorter chain would leave its peers waiting.
+  const int trial = 8;
+  double once_us = 0;
+  {
+    const ChainGraph graph(one, trial, stream);
+    comm.barrier(at + ": trial");
+    replay_us(comm, graph, meet, stream);
+    once_us = comm.max_over_ranks(at + ": length", {replay_us(comm, graph, meet, stream) / trial})[0];
+  }
+  launches = std::clamp(static_cast<int>(std::ceil(options.chain_us / std::max(once_us, 0.1))), 4, options.launches_max);
+  const ChainGraph graph(one, launches, stream);
+  comm.barrier(at + ": chain");
+  replay_us(comm, graph, meet, stream);
+  std::vector<double> samples;
+  for (int i = 0; i < options.samples; ++i) samples.push_back(replay_us(comm, graph, meet, stream) / launches);
+  return comm.max_over_ranks(at + ": samples", samples);
+}
+
+EagerSamples time_eager(Comm* comm, const std::string& at, const std::function<void(Stream)>& one,
+                        const std::function<void(Stream)>& meet, int samples, Stream stream) {
+  using Clock = std::chrono::steady_clock;
+  EagerSamples out;
+  EventOwner begin;
+  EventOwner end;
+  const int warm = 2;
+  constexpr double patience_us = 400'000;  // per point; slow ways get fewer samples, never under 3
+  for (int i = -warm; i < samples; ++i) {
+    if (i == 0) {
+      double slowest = out.time_us.back();
+      if (comm) slowest = comm->max_over_ranks(at + ": warm", {slowest})[0];
+      samples = std::clamp(static_cast<int>(patience_us / std::max(slowest, 1.0)), 3, samples);
+      out = {};
+    }
+    if (comm) comm->barrier(at);
+    meet(stream);
+    RACKCAST_CUDA_CHECK(cudaEventRecord(begin.get(), stream));
+    const auto before = Clock::now();
+    one(stream);
+    const double post_us = std::chrono::duration<double>(Clock::now() - before).count() * 1e6;
+    RACKCAST_CUDA_CHECK(cudaEventRecord(end.get(), stream));
+    if (comm) comm->wait(stream);
+    else RACKCAST_CUDA_CHECK(cudaStreamSynchronize(stream));
+    out.time_us.push_back(elapsed_us(begin, end));
+    out.post_us.push_back(post_us);
+  }
+  if (comm) {
+    out.time_us = comm->max_over_ranks(at + ": samples", out.time_us);
+    out.post_us = comm->max_over_ranks(at + ": post", out.post_us);
+  }
+  return out;
+}
+
+}  // namespace rackcast::kernels
