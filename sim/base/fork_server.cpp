@@ -279,8 +279,7 @@ std::optional<TaskOutcome> ForkServer::wait(double seconds) {
       --running_;
       return outcome_of(unpack(*body));
     }
-    const double left = until - now_s();
-    if (left < 0) return std::nullopt;
+    const double left = std::max(0.0, until - now_s());
     pollfd wait{socket_, POLLIN, 0};
     if (::poll(&wait, 1, static_cast<int>(std::min(1e6, std::ceil(left * 1e3)))) > 0) read_some();
     else if (left <= 0) return std::nullopt;

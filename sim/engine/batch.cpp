@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,8 @@ class Hash {
 Json json_of(const FlatValue& value) {
   if (value.text == "true" || value.text == "false") return value.text == "true";
   if (const Parsed<std::int64_t> whole = parse_int64(value.text)) return whole.value;
+  if (value.number && *value.number == std::floor(*value.number) && value.text.find(' ') == std::string::npos)
+    return static_cast<std::int64_t>(*value.number);  // 16K
   if (value.number && parse_double(value.text)) return *value.number;
   return value.text;  // quantities keep their unit
 }

@@ -102,6 +102,17 @@ BOOST_AUTO_TEST_CASE(the_server_goes_on_after_a_crash_and_tasks_run_side_by_side
   for (const auto& [id, kind] : seen) BOOST_TEST((kind == (id % 4 == 1 ? Kind::crashed : Kind::done)));
 }
 
+BOOST_AUTO_TEST_CASE(waiting_no_time_still_sees_what_has_ended) {
+  ForkServer server(prepared);
+  server.submit(1, {"echo", "x"}, {});
+  std::optional<TaskOutcome> outcome;
+  for (int i = 0; i < 1000 && !outcome; ++i) {
+    outcome = server.wait(0);
+    usleep(10'000);
+  }
+  BOOST_TEST(outcome.has_value());
+}
+
 BOOST_AUTO_TEST_CASE(what_is_loaded_before_the_fork_is_loaded_once) {
   ForkServer server(prepared);
   for (int i = 1; i <= 3; ++i) {
