@@ -35,8 +35,8 @@ void check_failed(const char* condition, const char* file, int line, const std::
 
 void Diagnostics::throw_if_any() {
   if (problems_.empty()) return;
-  std::stable_sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) {
-    return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
+  std::sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.file, a.line, a.column, a.key, a.rule) < std::tie(b.file, b.line, b.column, b.key, b.rule);
   });
   constexpr std::size_t shown = 100;
   if (problems_.size() > shown) {

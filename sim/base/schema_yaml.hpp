@@ -30,6 +30,8 @@ struct ReadOptions {
 
 // Reads with walk(visitor), which calls fields(visitor, root struct). Throws UserError with every problem.
 void read_yaml(const YamlSource& source, const ReadOptions& options, const std::function<void(Visitor&)>& walk);
+// A text as one YAML scalar on one line, quoted where needed.
+std::string yaml_scalar(std::string_view text);
 std::string write_yaml(const std::function<void(Visitor&)>& walk);
 
 template <class Struct>

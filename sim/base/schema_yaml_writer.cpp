@@ -9,10 +9,8 @@
 
 namespace rackcast {
 
-namespace {
-
 // Plain where YAML cannot mistake the text for something else, double-quoted otherwise.
-std::string yaml_string(std::string_view text) {
+std::string yaml_scalar(std::string_view text) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view(" ._-/+()%=;<>").find(c) != std::string_view::npos;
   };
@@ -32,6 +30,8 @@ std::string yaml_string(std::string_view text) {
   return out + "\"";
 }
 
+namespace {
+
 class Writer : public Visitor {
  public:
   std::string take() { return std::move(out_); }
@@ -42,7 +42,7 @@ class Writer : public Visitor {
   FieldRule field(std::string_view key, std::uint64_t& member, std::string_view) override { return line(key, fmt::format("{}", member)); }
   FieldRule field(std::string_view key, double& member, std::string_view) override { return line(key, shortest(member)); }
   FieldRule field(std::string_view key, Tokens& member, std::string_view) override { return line(key, format_tokens(member)); }
-  FieldRule field(std::string_view key, std::string& member, std::string_view) override { return line(key, yaml_string(member)); }
+  FieldRule field(std::string_view key, std::string& member, std::string_view) override { return line(key, yaml_scalar(member)); }
   FieldRule field(std::string_view key, std::vector<double>& member, std::string_view) override {
     return sequence(key, member, [](double value) { return shortest(value); });
   }
@@ -50,7 +50,7 @@ class Writer : public Visitor {
     return sequence(key, member, [](int value) { return fmt::format("{}", value); });
   }
   FieldRule field(std::string_view key, std::vector<std::string>& member, std::string_view) override {
-    return sequence(key, member, [](const std::string& value) { return yaml_string(value); });
+    return sequence(key, member, [](const std::string& value) { return yaml_scalar(value); });
   }
   void rule(std::string_view, bool, std::string_view) override {}
   void missing_if_absent(std::string_view) override {}
@@ -115,12 +115,12 @@ class Writer : public Visitor {
   }
   FieldRule line(std::string_view key, const std::string& value) {
     indent();
-    out_ += fmt::format("{}: {}\n", yaml_string(key), value);
+    out_ += fmt::format("{}: {}\n", yaml_scalar(key), value);
     return {*this, key};
   }
   void open(std::string_view key) {
     indent();
-    out_ += fmt::format("{}:\n", yaml_string(key));
+    out_ += fmt::format("{}:\n", yaml_scalar(key));
     depth_ += 1;
     open_sizes_.push_back(out_.size());
   }
