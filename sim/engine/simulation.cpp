@@ -59,12 +59,25 @@ Simulation::Simulation(const SimulationOptions& options, Load& load, Network& ne
   }
   if (options.host_tier_tokens_per_node > 0)
     host_tiers_.assign(topology_.nodes(), KvCache(options.host_tier_tokens_per_node));
+  if (!host_tiers_.empty()) group_targets();
   is_awake_.assign(engines_.size(), 0);
   // A flow's end may be reported from inside a call that starts another one, so it is only noted here.
   network_.on_done = [this](std::uint64_t tag, bool ok, double) {
     RACKCAST_CHECK(ok, "a flow failed in a run without failures");
     landed_.push_back(tag);
   };
+}
+
+// Ranks of an engine in one node: they find each other's prompts in host memory.
+void Simulation::group_targets() {
+  const auto tier = [&](std::size_t t) { return host_tier_of(targets_[t].engine, targets_[t].rank); };
+  for (std::size_t t = 0; t < targets_.size(); ++t) {
+    const auto shares = [&](std::size_t other) { return targets_[other].engine == targets_[t].engine && tier(other) == tier(t); };
+    TargetLoad& target = target_loads_[t];
+    target.group_begin = target.group_end = static_cast<std::uint32_t>(t);
+    while (target.group_begin > 0 && shares(target.group_begin - 1)) --target.group_begin;
+    while (target.group_end < targets_.size() && shares(target.group_end)) ++target.group_end;
+  }
 }
 
 SimulationOutcome Simulation::run() {
@@ -226,7 +239,9 @@ void Simulation::check() const {
   if (live > 0) return;
   for (const ServingEngine& engine : engines_)
     for (std::uint32_t r = 0; r < engine.shape().ranks; ++r)
-      RACKCAST_CHECK(engine.kv(r).pinned_tokens() <= engine.grown_reserved(r), "KV space got lost");
+      RACKCAST_CHECK(engine.kv(r).pinned_tokens() <= engine.grown_reserved(r),
+                     fmt::format("KV space got lost: engine {} rank {} holds {} tokens, {} of them private", engine.index(), r,
+                                 engine.kv(r).pinned_tokens(), engine.kv(r).private_tokens()));
   for (const TargetLoad& target : target_loads_)
     RACKCAST_CHECK(target.requests == 0 && std::abs(target.queued_tokens) < 0.5, "the router's view is off");
 }

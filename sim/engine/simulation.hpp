@@ -84,6 +84,7 @@ class Simulation final : private EngineEvents, private PrefixView {
   };
 
   // simulation.cpp: the clock
+  void group_targets();
   void advance();
   void handle(const Event& event);
   void arrivals();

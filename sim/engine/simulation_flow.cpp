@@ -36,7 +36,7 @@ void Simulation::arrive(const LoadRequest& ask) {
 
 void Simulation::route(RequestId id, bool first) {
   const LoadRequest& ask = arena_[id].ask;
-  const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens};
+  const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens, .input_tokens = ask.input_tokens};
   const std::uint32_t target = router_->pick(query, target_loads_, *this);
   const std::uint32_t expected_hit = ask.runs.empty() ? 0 : matched_tokens(target, query);
   engines_[targets_[target].engine].enqueue(id, targets_[target].rank, expected_hit, first);
@@ -207,7 +207,7 @@ void Simulation::finish(RequestId id) {
 // resident at once.
 void Simulation::preload() {
   load_.preload([this](const LoadRequest& ask) {
-    const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens};
+    const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens, .input_tokens = ask.input_tokens};
     const auto [e, r] = targets_[router_->pick(query, target_loads_, *this)];
     engines_[e].preload(r, ask);
     std::uint32_t blocks = 0;

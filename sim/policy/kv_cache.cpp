@@ -42,14 +42,17 @@ std::uint32_t KvCache::matched_blocks(std::uint32_t play, std::span<const HashRu
 KvCache::Held KvCache::acquire(std::uint32_t play, std::span<const HashRun> runs, std::uint32_t most) {
   Held held;
   path_.clear();
-  std::uint32_t last_used = 0;
+  used_.clear();
   held.blocks = walk(play, runs, most, [&](std::uint32_t s, std::uint32_t used) {
     path_.push_back(s);
-    last_used = used;
+    used_.push_back(used);
   });
   if (path_.empty()) return held;
   held.segment = path_.back();
-  if (last_used < segments_[held.segment].count) split(held.segment, last_used);
+  // Where the path leaves a segment is a border from now on: at its end, and where it turns into another branch (a
+  // segment can have grown past such a branch while nobody held the branch).
+  for (std::size_t i = 0; i < path_.size(); ++i)
+    if (used_[i] < segments_[path_[i]].count) split(path_[i], used_[i]);
   for (const std::uint32_t s : path_) add_reference(s);
   return held;
 }

@@ -78,7 +78,7 @@ class KvCache {
   std::int64_t private_ = 0, resident_ = 0, referenced_ = 0, evicted_ = 0;
   std::vector<Segment> segments_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> path_;  // scratch
+  std::vector<std::uint32_t> path_, used_;  // scratch
   BlockIndex index_;
   std::uint32_t oldest_ = no_segment, newest_ = no_segment;
 };

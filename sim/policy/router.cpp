@@ -66,9 +66,10 @@ class SessionAffinity final : public Router {
   std::vector<std::uint32_t> home_;
 };
 
-// The target that holds most of the prompt, unless its queue is longer than load_limit times the mean and waiting there
-// costs more tokens than computing the prompt again at the least loaded one. Looks only where the play (more exactly:
-// its first block) went lately, at most four targets.
+// The target that holds most of the prompt, unless another one would have it computed load_limit times sooner: counted in
+// tokens, what waits there and what must be computed. Others are the least loaded target and, since they can load the
+// prompt from host memory, those of the home's group. Looks only where the play (more exactly: its first block) went
+// lately, at most four targets.
 class PrefixAffinity final : public Router {
  public:
   explicit PrefixAffinity(const RouterOptions& options) : least_(options.balance), load_limit_(options.load_limit) {}
@@ -78,16 +79,16 @@ class PrefixAffinity final : public Router {
     if (query.runs.empty()) return least;
     Homes& homes = homes_of(query.play, query.runs.front().first);
     homes.used = ++clock_;
-    std::uint32_t best = BlockIndex::none, matched = 0;
+    std::uint32_t home = BlockIndex::none, matched = 0;
     for (const std::uint32_t target : homes.targets) {
       if (target == BlockIndex::none) continue;
       const std::uint32_t tokens = prefixes.matched_tokens(target, query);
-      if (tokens > matched || (tokens == matched && tokens > 0 && targets[target].queued_tokens < targets[best].queued_tokens)) {
-        best = target;
+      if (tokens > matched || (tokens == matched && tokens > 0 && targets[target].queued_tokens < targets[home].queued_tokens)) {
+        home = target;
         matched = tokens;
       }
     }
-    const std::uint32_t chosen = best == BlockIndex::none || leaves(targets, best, least, matched) ? least : best;
+    const std::uint32_t chosen = home == BlockIndex::none ? least : home_or_other(query, targets, prefixes, home, matched, least);
     remember(homes, chosen);
     return chosen;
   }
@@ -99,11 +100,27 @@ class PrefixAffinity final : public Router {
     std::array<std::uint32_t, 4> targets{BlockIndex::none, BlockIndex::none, BlockIndex::none, BlockIndex::none};
   };
 
-  bool leaves(std::span<const TargetLoad> targets, std::uint32_t home, std::uint32_t least, std::uint32_t matched) const {
-    if (targets[home].queued_tokens <= targets[least].queued_tokens + matched) return false;
-    double sum = 0;
-    for (const TargetLoad& target : targets) sum += target.queued_tokens;
-    return targets[home].queued_tokens > load_limit_ * sum / static_cast<double>(targets.size());
+  std::uint32_t home_or_other(const RouteQuery& query, std::span<const TargetLoad> targets, const PrefixView& prefixes,
+                              std::uint32_t home, std::uint32_t matched, std::uint32_t least) const {
+    const auto cost = [&](std::uint32_t target, std::uint32_t held) {
+      return targets[target].queued_tokens + query.input_tokens - std::min(held, query.input_tokens);
+    };
+    const double at_home = cost(home, matched);
+    // What is queued elsewhere alone may already be too much; then nobody needs to be asked.
+    if (at_home <= load_limit_ * targets[least].queued_tokens) return home;
+    std::uint32_t neighbour = home;
+    for (std::uint32_t t = targets[home].group_begin; t < targets[home].group_end; ++t)
+      if (targets[t].queued_tokens < targets[neighbour].queued_tokens) neighbour = t;
+    std::uint32_t best = home;
+    double best_cost = at_home / load_limit_;
+    for (const std::uint32_t other : {neighbour, least}) {
+      if (other == home) continue;
+      const double there = cost(other, prefixes.matched_tokens(other, query));
+      if (there >= best_cost) continue;
+      best = other;
+      best_cost = there;
+    }
+    return best;
   }
 
   static void remember(Homes& homes, std::uint32_t target) {

@@ -14,6 +14,7 @@ namespace rackcast {
 struct TargetLoad {
   double queued_tokens = 0;     // prompt tokens that wait to be computed, after expected cache hits
   std::uint32_t requests = 0;   // waiting and running
+  std::uint32_t group_begin = 0, group_end = 0;  // targets that can load each other's prompts from host memory; empty: none
 };
 
 struct RouteQuery {
@@ -21,6 +22,7 @@ struct RouteQuery {
   std::uint32_t play = 0;
   std::span<const HashRun> runs;
   std::uint32_t block_tokens = 64;
+  std::uint32_t input_tokens = 0;
 };
 
 // What a router may ask about caches: tokens of the prompt that the target holds.

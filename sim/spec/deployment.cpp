@@ -51,7 +51,7 @@ void fields(Visitor& v, EngineSpec& e) {
 
 void fields(Visitor& v, RouterSpec& r) {
   v.choice("policy", r.policy, router_policies, "how a prefill engine is picked for a request");
-  v.field("load_limit", r.load_limit, "prefix_affinity: leave the home engine when its queue exceeds this times the mean")
+  v.field("load_limit", r.load_limit, "prefix_affinity: leave the home for a target that would be done this many times sooner")
       .require(r.load_limit >= 1, "must be >= 1");
   v.choice("balance", r.balance, balance_policies, "how a rank of an engine is picked");
 }

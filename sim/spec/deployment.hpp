@@ -37,7 +37,7 @@ void fields(Visitor& v, EngineSpec& e);
 
 struct RouterSpec {
   RouterPolicy policy = RouterPolicy::prefix_affinity;
-  double load_limit = 1.5;            // prefix_affinity: leave the home engine when its queue exceeds this times the mean
+  double load_limit = 1.5;            // prefix_affinity: leave the home for a target that would be done this many times sooner
   BalancePolicy balance = BalancePolicy::tokens;
 };
 void fields(Visitor& v, RouterSpec& r);

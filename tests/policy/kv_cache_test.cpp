@@ -145,3 +145,40 @@ BOOST_AUTO_TEST_CASE(two_requests_that_compute_the_same_blocks_at_once_keep_one_
   BOOST_TEST(cache.pinned_tokens() == 0);
   cache.check();
 }
+
+BOOST_AUTO_TEST_CASE(requests_that_hold_and_grow_paths_at_once_give_everything_back) {
+  struct Running {
+    std::vector<HashRun> runs;
+    KvCache::Held held;
+    std::uint32_t blocks = 0;
+    std::int64_t space = 0;
+  };
+  Tree tree;
+  KvCache cache(400 * block);
+  std::vector<Running> running;
+  const auto end = [&](std::size_t i) {
+    cache.release(3, running[i].runs, running[i].held);
+    cache.release_private(running[i].space);
+    running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  for (int round = 0; round < 20000; ++round) {
+    const std::size_t pick = tree.random() % 8;
+    if (pick < running.size()) {
+      Running& one = running[pick];
+      const std::uint32_t to = std::min(one.blocks, one.held.blocks + 1 + static_cast<std::uint32_t>(tree.random() % 5));
+      if (one.held.blocks == one.blocks) end(pick);
+      else one.space -= cache.append(3, one.runs, to, block, one.held);
+    } else {
+      Running one{tree.grow_path(), {}, 0, 0};
+      for (const HashRun& run : one.runs) one.blocks += run.count;
+      one.held = cache.acquire(3, one.runs);
+      one.space = std::int64_t{one.blocks - one.held.blocks} * block;
+      if (cache.reserve(one.space)) running.push_back(one);
+      else cache.release(3, one.runs, one.held);
+    }
+    if (round % 100 == 0) cache.check();
+  }
+  while (!running.empty()) end(0);
+  cache.check();
+  BOOST_TEST(cache.pinned_tokens() == 0);
+}

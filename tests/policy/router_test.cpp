@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(round_robin_takes_every_target_in_turn) {
 }
 
 BOOST_AUTO_TEST_CASE(least_loaded_counts_tokens_or_requests_as_told_and_spreads_ties) {
-  std::vector<TargetLoad> loads{{500, 1}, {100, 9}, {300, 2}};
+  std::vector<TargetLoad> loads{{500, 1, 0, 0}, {100, 9, 0, 0}, {300, 2, 0, 0}};
   Caches caches;
   BOOST_TEST(make_router(RouterPolicy::least_loaded, {BalancePolicy::tokens, 1.5})->pick({}, loads, caches) == 1U);
   BOOST_TEST(make_router(RouterPolicy::least_loaded, {BalancePolicy::count, 1.5})->pick({}, loads, caches) == 0U);
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(least_loaded_counts_tokens_or_requests_as_told_and_spreads_
 
 BOOST_AUTO_TEST_CASE(a_session_stays_where_it_began) {
   auto router = make_router(RouterPolicy::session_affinity, {});
-  std::vector<TargetLoad> loads{{500, 1}, {100, 1}};
+  std::vector<TargetLoad> loads{{500, 1, 0, 0}, {100, 1, 0, 0}};
   Caches caches;
   BOOST_TEST(router->pick({.lane = 7, .runs = {}}, loads, caches) == 1U);
   loads[1].queued_tokens = 1e6;
@@ -51,19 +51,30 @@ BOOST_AUTO_TEST_CASE(a_session_stays_where_it_began) {
   BOOST_TEST(router->pick({.lane = 8, .runs = {}}, loads, caches) == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_prompt_goes_to_its_prefix_until_waiting_there_costs_more_than_computing_it_again) {
+BOOST_AUTO_TEST_CASE(a_prompt_goes_to_its_prefix_unless_another_target_would_be_done_load_limit_times_sooner) {
   auto router = make_router(RouterPolicy::prefix_affinity, {BalancePolicy::tokens, 1.5});
-  std::vector<TargetLoad> loads{{0, 0}, {10, 0}};
+  std::vector<TargetLoad> loads{{0, 0, 0, 0}, {10, 0, 0, 0}};
   Caches caches;
-  const RouteQuery query{.lane = 0, .play = 4, .runs = prompt, .block_tokens = 64};
+  const RouteQuery query{.lane = 0, .play = 4, .runs = prompt, .block_tokens = 64, .input_tokens = 65000};
   BOOST_TEST(router->pick(query, loads, caches) == 0U);   // nobody has it: least loaded
   caches.tokens[0] = 64000;
-  loads[0].queued_tokens = 64000;
-  BOOST_TEST(router->pick(query, loads, caches) == 0U);   // waiting costs less than 64,000 tokens
-  loads[0].queued_tokens = 64020;
+  loads[0].queued_tokens = 1.5 * 65010 - 1000 - 1;
+  BOOST_TEST(router->pick(query, loads, caches) == 0U);   // 65,010 tokens to do elsewhere
+  loads[0].queued_tokens += 2;
   BOOST_TEST(router->pick(query, loads, caches) == 1U);
   caches.tokens[1] = 64000;
   BOOST_TEST(router->pick(query, loads, caches) == 1U);   // equal prefix: the shorter queue
+}
+
+BOOST_AUTO_TEST_CASE(an_overloaded_home_hands_over_to_a_neighbour_that_loads_from_the_same_host_memory) {
+  auto router = make_router(RouterPolicy::prefix_affinity, {BalancePolicy::tokens, 1.5});
+  std::vector<TargetLoad> loads{{0, 0, 0, 2}, {500, 0, 0, 2}, {100, 0, 2, 4}, {400, 0, 2, 4}};
+  Caches caches;
+  const RouteQuery query{.lane = 0, .play = 4, .runs = prompt, .block_tokens = 64, .input_tokens = 65000};
+  BOOST_TEST(router->pick(query, loads, caches) == 0U);
+  caches.tokens = {{0, 64000}, {1, 64000}};               // 1 sees what 0 wrote to host memory
+  loads[0].queued_tokens = 5000;
+  BOOST_TEST(router->pick(query, loads, caches) == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_hand_over_goes_to_the_decode_rank_with_least_that_has_room) {
