@@ -62,7 +62,8 @@ Json operators_json(const StepModel& model, const std::vector<RankBatch>& batch,
   return parts;
 }
 
-Json pool_json(const BuiltPool& pool, const PoolOptions& options, const EngineTotals& t, double window_s, double query_tokens) {
+Json pool_json(const BuiltPool& pool, const PoolOptions& options, const EngineTotals& t, const EngineTotals& whole_run,
+               double window_s, double query_tokens) {
   const double ranks = options.shape.ranks, steps = t.decode_iterations;
   Json j;
   j["name"] = pool.name;
@@ -71,7 +72,7 @@ Json pool_json(const BuiltPool& pool, const PoolOptions& options, const EngineTo
   j["utilisation"] = share(t.busy_s, window_s * options.engines);
   j["iterations"] = t.iterations;
   j["mean_iteration"] = groups_json(t.parts, static_cast<double>(t.iterations));
-  j["basis"] = basis_json(t.basis, t.basis_sampled_s);
+  j["basis"] = basis_json(whole_run.basis, whole_run.basis_sampled_s);
   if (t.prefill_tokens > 0) {
     j["computed_input_tok_s_gpu"] = share(t.prefill_tokens, window_s * options.engines * options.shape.gpus);
     j["busy_s_per_computed_token"] = share(t.prefill_busy_s, t.prefill_tokens);
@@ -174,16 +175,17 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
   const double window_s = o.window_end_s - o.window_start_s;
   const double query_tokens = built.options.acceptance.query_tokens();
   Json j, engines = Json::array(), pools = Json::array(), memory = Json::array();
-  std::vector<EngineTotals> pool_totals;
+  std::vector<EngineTotals> whole_run_totals;  // bases are sampled, so all samples are used
   std::vector<EngineRole> roles;
   std::vector<std::string> names;
   std::size_t at = 0;
   for (std::size_t p = 0; p < built.pools.size(); ++p) {
     const PoolOptions& options = built.options.pools[p];
     const EngineTotals total = sum_of(o.engine_window, at, at + options.engines);
-    pools.push_back(pool_json(built.pools[p], options, total, window_s, query_tokens));
+    const EngineTotals whole_run = sum_of(o.engine_total, at, at + options.engines);
+    pools.push_back(pool_json(built.pools[p], options, total, whole_run, window_s, query_tokens));
     memory.push_back(memory_json(built.pools[p]));
-    pool_totals.push_back(total);
+    whole_run_totals.push_back(whole_run);
     roles.push_back(options.shape.role);
     const std::vector<RankBatch> batch = mean_batch(total, options.shape, query_tokens);
     if (options.shape.role != EngineRole::prefill) j["decode_step"] = operators_json(*built.pools[p].model, batch, 1);
@@ -209,7 +211,7 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
                 {"host_tier_capacity_tokens", o.host_tier_capacity_tokens}};
   j["pools"] = pools;
   j["engines"] = engines;
-  j["basis"] = basis_by_metric(pool_totals, roles);
+  j["basis"] = basis_by_metric(whole_run_totals, roles);
   if (o.transfer.count > 0)
     j["kv_transfer"] = {{"count", o.transfer.count}, {"bytes", o.transfer.bytes},
                         {"mean_s", share(o.transfer.time_s, static_cast<double>(o.transfer.ended))},

@@ -7,7 +7,7 @@ namespace rackcast {
 
 namespace {
 
-constexpr std::uint64_t basis_sample_every = 1024;  // iterations; the mix of bases changes slowly
+constexpr std::uint64_t basis_first = 16, basis_every = 256;  // iterations sampled; the mix of bases changes slowly
 constexpr std::uint32_t prefill_tail = 128;         // rows that V4.1's decoder layers run on, see RankBatch
 
 // One seed per request and engine run, whatever else was drawn.
@@ -73,7 +73,7 @@ void ServingEngine::account(const StepTime& time) {
     totals_.decode_requests += decoding_;
     for (const RankBatch& batch : batch_) totals_.decode_context += batch.decode_context;
   }
-  if (totals_.iterations % basis_sample_every != 1) return;
+  if (totals_.iterations > basis_first && totals_.iterations % basis_every != 0) return;
   const StepModel::BasisShare share = model_.basis_of(batch_);
   totals_.basis_sampled_s += time.total_s;
   totals_.basis.measured += share.measured * time.total_s;

@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(a_deployment_that_does_not_fit_is_refused_with_the_sum_line
 }
 
 BOOST_AUTO_TEST_CASE(prefill_only_and_aggregated_deployments_run) {
-  const auto prefill = run(scenario("deployment:\n  prefill: {engines: 2, dep: 4}\n", closed));
+  const auto prefill = run(scenario("deployment:\n  prefill: {engines: 2, dep: 4}\n", closed, {"workload.output_limit=1"}));
   BOOST_TEST(prefill["metrics"]["requests_completed"].get<double>() == 400);
   BOOST_TEST(prefill["metrics"]["p90_tok_s_user"].get<double>() == 0);
   BOOST_TEST(prefill["metrics"]["output_tok_s_gpu"].get<double>() > 0);
