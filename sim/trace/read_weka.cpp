@@ -81,6 +81,7 @@ class SessionReader {
       else if (key == "out") { request.output_tokens = tokens(); has_output = true; }
       else if (key == "model") request.model = builder_.model(json_.string());
       else if (key == "api_time") { if (!json_.null()) request.api_time_s = seconds(); }
+      else if (key == "think_time") { if (!json_.null()) request.think_time_s = static_cast<float>(seconds()); }
       else if (key == "duration_ms") { if (!json_.null()) own_group.duration_s = seconds(1e3) / 1e3; }
       else if (key == "hash_ids") read_ids(request);
       else if (key == "hash_runs") read_runs(request);

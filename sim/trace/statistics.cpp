@@ -35,7 +35,7 @@ double share_over(const std::vector<double>& sorted, double bound) {
 }
 
 struct Samples {
-  std::vector<double> input, input_main, input_inner, output, output_main, new_tokens, turns, gaps, groups, group_requests, group_minutes,
+  std::vector<double> input, input_main, input_inner, output, output_main, new_tokens, turns, gaps, think, groups, group_requests, group_minutes,
       at_once;
   double blocks = 0, blocks_held = 0, blocks_of_previous = 0;
 };
@@ -69,6 +69,7 @@ class Collector {
     result_.new_tokens = distribution_of(s.new_tokens);
     result_.turns_per_session = distribution_of(s.turns);
     result_.gap_s = distribution_of(s.gaps);
+    result_.think_s = distribution_of(s.think);
     result_.gap_over_300_s = share_over(s.gaps, 300);
     result_.gap_over_1800_s = share_over(s.gaps, 1800);
     result_.groups_per_session = distribution_of(s.groups);
@@ -100,6 +101,7 @@ class Collector {
       result_.output_tokens += request.output_tokens;
       samples_.input.push_back(request.input_tokens);
       samples_.output.push_back(request.output_tokens);
+      if (!std::isnan(request.think_time_s)) samples_.think.push_back(request.think_time_s);
       if (request.group >= 0) {
         ++result_.inner_requests;
         samples_.input_inner.push_back(request.input_tokens);

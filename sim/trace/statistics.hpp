@@ -21,6 +21,7 @@ struct TraceStatistics {
   Distribution new_tokens;            // input that an infinite cache of the session does not hold
   Distribution turns_per_session;     // main requests
   Distribution gap_s;                 // end to start, between main requests that follow each other in the record
+  Distribution think_s;               // recorded client time, of requests that have it
   double gap_over_300_s = 0, gap_over_1800_s = 0;  // shares of them
   Distribution groups_per_session;    // of sessions that have any
   Distribution requests_per_group, group_minutes;

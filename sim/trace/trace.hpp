@@ -14,6 +14,7 @@ namespace rackcast {
 struct TraceRequest {
   double start_s = 0;                                              // since the session's start (absolute for inner requests too)
   double api_time_s = std::numeric_limits<double>::quiet_NaN();    // recorded server time; NaN when the record has none
+  float think_time_s = std::numeric_limits<float>::quiet_NaN();    // recorded client time before the call; replay recomputes it
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;
   std::uint32_t runs_begin = 0;  // into Trace::runs
