@@ -42,5 +42,6 @@ Action setup_list(CLI::App& app, const Program& program);
 Action setup_run(CLI::App& app, const Program& program);
 Action setup_schema(CLI::App& app, const Program& program);
 Action setup_step(CLI::App& app, const Program& program);
+Action setup_trace(CLI::App& app, const Program& program);
 
 }  // namespace rackcast

@@ -18,8 +18,9 @@ constexpr double session_jitter = 0.3;
 
 // Session-level draws, one entry a session.
 struct SessionDraws {
-  std::vector<double> turns, start, window, growth, output;  // ranks
-  std::vector<std::uint32_t> groups;                         // counts
+  std::vector<double> turns, start, window;  // ranks
+  std::vector<double> growth, output;        // levels: normal scores
+  std::vector<std::uint32_t> groups;         // counts
 };
 
 struct GroupPlan {
@@ -61,8 +62,8 @@ class Generator {
     draws_.turns = stratified_ranks(n, random_, session_jitter);
     draws_.start = stratified_ranks(n, random_);
     draws_.window = stratified_ranks(n, random_);
-    draws_.growth = correlated_ranks(draws_.turns, shape_.growth_turns_rank, random_);
-    draws_.output = correlated_ranks(draws_.turns, shape_.output_turns_rank, random_);
+    draws_.growth = levels(shape_.growth_turns_rank);
+    draws_.output = levels(shape_.output_turns_rank);
     // Sessions with subagents are the ones of highest rank in a draw that leans towards long sessions.
     const std::vector<double> rank = correlated_ranks(draws_.turns, shape_.groups_turns_rank, random_);
     draws_.groups.assign(n, 0);
@@ -70,6 +71,22 @@ class Generator {
       const double inside = (rank[s] - (1 - shape_.group_session_share)) / std::max(1e-9, shape_.group_session_share);
       if (inside > 0) draws_.groups[s] = static_cast<std::uint32_t>(std::lround(std::max(1.0, shape_.groups.at(inside))));
     }
+  }
+
+  // Scores of mean 0 and variance 1 over all turns, so that requests have the curve's percentiles whatever the pairing.
+  std::vector<double> levels(double turns_rank) {
+    std::vector<double> level = correlated_ranks(draws_.turns, turns_rank, random_);
+    double weights = 0, sum = 0, squares = 0;
+    for (std::size_t s = 0; s < level.size(); ++s) {
+      level[s] = normal_quantile(level[s]);
+      const double turns = shape_.turns.at(draws_.turns[s]);
+      weights += turns;
+      sum += turns * level[s];
+      squares += turns * level[s] * level[s];
+    }
+    const double mean = sum / weights, spread = std::sqrt(std::max(1e-9, squares / weights - mean * mean));
+    for (double& score : level) score = (score - mean) / spread;
+    return level;
   }
 
   void draw_groups() {
@@ -88,8 +105,8 @@ class Generator {
   void session(std::size_t s) {
     const auto turns = static_cast<std::uint32_t>(std::lround(std::max(1.0, shape_.turns.at(draws_.turns[s]))));
     SessionWriter writer(trace_, fmt::format("{}-{:04}", shape_.name, s), shape_.block_tokens);
-    growth_level_ = normal_quantile(draws_.growth[s]);
-    output_level_ = normal_quantile(draws_.output[s]);
+    growth_level_ = draws_.growth[s];
+    output_level_ = draws_.output[s];
     side_share_ = random_.uniform() < shape_.side_session_share ? shape_.side_share / shape_.side_session_share : 0;
     window_ = std::min(shape_.longest_input, shape_.window_tokens.at(draws_.window[s]));
     std::vector<Batch> batches = plan_batches(draws_.groups[s], turns);
