@@ -16,6 +16,7 @@ std::span<const Verb> verbs() {
       {"step", "what one engine iteration costs, operator by operator", "rackcast step --model deepseek-v4.1-flash --gpu gb300 --dep 32 --case '16*6@128K:5'", setup_step},
       {"export", "launch files for vLLM, Dynamo and srt-slurm from a scenario or a result", "rackcast export scenarios/standard.yaml --format vllm", setup_export},
       {"trace", "what a load looks like, its run-length form, loads made to measure", "rackcast trace stats sessions/", setup_trace},
+      {"sweep", "runs every combination of a sweep file, each in its own process", "rackcast sweep scenarios/sweep-small.yaml --out results.sqlite", setup_sweep},
       {"check", "reads files and says everything that is wrong with them", "rackcast check scenarios/standard.yaml", setup_check},
       {"schema", "every key of a kind of file: type, default, rule", "rackcast schema scenario", setup_schema},
       {"list", "what can be named in a scenario", "rackcast list gpus", setup_list},

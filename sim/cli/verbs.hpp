@@ -41,6 +41,7 @@ Action setup_export(CLI::App& app, const Program& program);
 Action setup_list(CLI::App& app, const Program& program);
 Action setup_run(CLI::App& app, const Program& program);
 Action setup_schema(CLI::App& app, const Program& program);
+Action setup_sweep(CLI::App& app, const Program& program);
 Action setup_step(CLI::App& app, const Program& program);
 Action setup_trace(CLI::App& app, const Program& program);
 

@@ -10,6 +10,7 @@
 
 #include "sim/base/flatten.hpp"
 #include "sim/base/text.hpp"
+#include "sim/engine/build.hpp"
 #include "sim/engine/run.hpp"
 
 namespace rackcast {
@@ -50,10 +51,14 @@ Json json_of(const FlatValue& value) {
 Fields request_of(const Scenario& scenario) { return {yaml_of(scenario)}; }
 
 ForkServer::Prepare scenario_runner(const Catalog& catalog) {
-  return [&catalog](const Fields& request) -> ForkServer::Task {
+  const auto traces = std::make_shared<TraceCache>();
+  return [&catalog, traces](const Fields& request) -> ForkServer::Task {
     auto scenario = std::make_shared<const Scenario>(read_scenario(YamlSource{"resolved scenario", request.at(0)}, catalog, {}));
-    return [scenario, &catalog]() -> Fields {
-      const Json result = run_scenario(*scenario, catalog, {});
+    std::vector<std::string> notes;
+    const std::string path = trace_path(scenario->workload.trace, notes);
+    if (scenario->workload.kind != WorkloadKind::closed_loop && !path.empty()) traces->get(path);
+    return [scenario, &catalog, traces]() -> Fields {
+      const Json result = run_scenario(*scenario, catalog, {.out_dir = {}, .progress = {}, .traces = traces.get()});
       return {result.at("metrics").dump(), result.at("manifest").dump(), result.at("breakdown").dump()};
     };
   };
@@ -73,9 +78,10 @@ std::string content_key(const Scenario& scenario, const Catalog& catalog) {
     if (!texts.contains(name)) texts[name] = catalog.find("costs", name).text;
     hash.add(texts[name]);
   }
+  std::vector<std::string> notes;
   std::error_code code;
-  const std::filesystem::path trace = scenario.workload.trace;
-  if (std::filesystem::is_regular_file(trace, code)) hash.add(fmt::format("{}", std::filesystem::file_size(trace, code)));
+  const std::filesystem::path trace = trace_path(scenario.workload.trace, notes);  // the recorded sessions may be absent
+  if (std::filesystem::is_regular_file(trace, code)) hash.add(fmt::format("{} {}", trace.filename().string(), std::filesystem::file_size(trace, code)));
   return hash.hex();
 }
 

@@ -109,7 +109,7 @@ AgentxOptions agentx_of(const Scenario& s, const Trace& trace) {
   return o;
 }
 
-void add_load(const Scenario& s, BuiltRun& run) {
+void add_load(const Scenario& s, TraceCache& traces, BuiltRun& run) {
   const WorkloadSpec& w = s.workload;
   const LengthOptions lengths{.input_tokens = static_cast<std::uint32_t>(w.input.count),
                               .output_tokens = static_cast<std::uint32_t>(w.output.count),
@@ -131,7 +131,7 @@ void add_load(const Scenario& s, BuiltRun& run) {
   }
   const std::string path = trace_path(w.trace, run.notes);
   if (path.empty()) throw UserError("workload.trace: the generated load is not built in yet; name a trace file");
-  run.trace = std::make_unique<Trace>(read_trace({path}));
+  run.trace = traces.get(path);
   if (w.kind == WorkloadKind::open_loop) {
     run.load = make_open_loop({.trace = run.trace.get(), .lengths = lengths, .requests = static_cast<std::uint64_t>(w.requests),
                                .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
@@ -159,6 +159,12 @@ void add_prices(const Scenario& s, BuiltRun& run) {
 
 }  // namespace
 
+std::shared_ptr<const Trace> TraceCache::get(const std::string& path) {
+  std::shared_ptr<const Trace>& trace = traces_[path];
+  if (!trace) trace = std::make_shared<const Trace>(read_trace({path}));
+  return trace;
+}
+
 std::string trace_path(const std::string& name, std::vector<std::string>& notes) {
   if (name == "generated-v1.0") return {};
   if (name != "kv-cache-tester") return name;
@@ -169,7 +175,8 @@ std::string trace_path(const std::string& name, std::vector<std::string>& notes)
   return {};
 }
 
-BuiltRun build_run(const Scenario& s, const Catalog& catalog) {
+BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces) {
+  TraceCache own;
   BuiltRun run;
   add_pools(s, catalog, run);
   SimulationOptions& o = run.options;
@@ -189,7 +196,7 @@ BuiltRun build_run(const Scenario& s, const Catalog& catalog) {
   run.context.gpus = s.deployment.gpus();
   run.context.rack_gpus = static_cast<double>(s.rack.gpus) * s.rack.racks;
   run.context.racks = s.rack.racks;
-  add_load(s, run);
+  add_load(s, traces ? *traces : own, run);
   run.context.lanes = run.load->lanes();
   add_prices(s, run);
   return run;

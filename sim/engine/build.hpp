@@ -1,5 +1,6 @@
 // From a scenario to what the simulation runs on: pools with their step models and memory, topology, policies, load.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,18 +20,27 @@ struct BuiltPool {
   MemoryPlan memory;
 };
 
+// Traces by path, each read once. A process that forks runs reads them first: all runs share the pages.
+class TraceCache {
+ public:
+  std::shared_ptr<const Trace> get(const std::string& path);
+
+ private:
+  std::map<std::string, std::shared_ptr<const Trace>> traces_;
+};
+
 // Everything that a run borrows from; keep it alive as long as the simulation.
 struct BuiltRun {
   std::vector<BuiltPool> pools;
   SimulationOptions options;
-  std::unique_ptr<Trace> trace;       // null for fixed lengths; the load borrows it
+  std::shared_ptr<const Trace> trace; // null for fixed lengths; the load borrows it
   std::unique_ptr<Load> load;
   MetricContext context;
   std::vector<std::string> notes;     // fallbacks and other things that a reader of the result must know
 };
 
 // Throws UserError when something does not fit: memory line by line, or engines on the rack.
-BuiltRun build_run(const Scenario& scenario, const Catalog& catalog);
+BuiltRun build_run(const Scenario& scenario, const Catalog& catalog, TraceCache* traces = nullptr);
 
 // The file of a trace that a scenario names: a path, or kv-cache-tester under RACKCAST_DATA. Empty: the generated load.
 std::string trace_path(const std::string& name, std::vector<std::string>& notes);

@@ -34,7 +34,7 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
 
 Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOptions& options) {
   const Clock::time_point start = Clock::now();
-  BuiltRun built = build_run(scenario, catalog);
+  BuiltRun built = build_run(scenario, catalog, options.traces);
   built.options.sample_interval_s = options.time_line_interval_s;
   const double build_s = seconds_since(start);
   std::string rows;

@@ -9,10 +9,13 @@
 
 namespace rackcast {
 
+class TraceCache;
+
 struct RunOptions {
   std::string out_dir;                                       // keeps resolved.yaml, requests.csv, manifest.json, result.json; empty: nothing
   std::function<void(double share_done)> progress;           // empty: silent
   double time_line_interval_s = 0;                           // 0: no time line in the breakdown
+  TraceCache* traces = nullptr;                              // where to find the trace, or leave it; null: read it
 };
 
 // The JSON object of the CLI contract: {"manifest", "metrics", "breakdown"}; byte-identical for equal scenario and seed
