@@ -1,0 +1,229 @@
+#define BOOST_TEST_MODULE sweep_verb
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "analysis/store.hpp"
+#include "tests/support/program.hpp"
+
+using namespace rackcast;
+using support::shell;
+namespace fs = std::filesystem;
+
+namespace {
+
+// 12 scenarios of a closed loop, some 50 ms each.
+std::string sweep_text(const std::string& more = "", const std::string& requests = "20000") {
+  return "name: loop\nbase: standard\nset: [workload.kind=closed_loop, workload.input=1K, workload.output=64, workload.requests=" + requests +
+         ", network=fluid]\naxes:\n  - {key: deployment.prefill.engines, values: [2, 4, 8]}\n"
+         "  - {key: workload.concurrency, values: [16, 32, 48, 64]}\n" + more;
+}
+
+struct Sweep {
+  support::TemporaryFolder folder;
+  std::string file, store = folder.path + "/r.sqlite";
+  explicit Sweep(const std::string& text = sweep_text()) : file(folder.file("s.yaml", text)) {}
+  std::string command(const std::string& more = "") const { return "\"$RACKCAST\" sweep " + file + " --out " + store + " " + more; }
+  std::vector<StoredResult> rows() const { return Store(store, Store::Mode::read).all(); }
+};
+
+// The command in a process group of its own, so that a test can kill what it likes of it.
+pid_t start(const std::string& command) {
+  const pid_t process = fork();
+  if (process == 0) {
+    setpgid(0, 0);
+    const std::string all = "exec >/dev/null 2>&1; RACKCAST='" RACKCAST_PROGRAM "'; cd '" RACKCAST_SOURCE_DIR "'; " + command;
+    execl("/bin/bash", "bash", "-c", all.c_str(), nullptr);
+    _exit(127);
+  }
+  setpgid(process, process);
+  return process;
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
+  std::vector<pid_t> all;
+  for (pid_t child; file >> child;) all.push_back(child);
+  return all;
+}
+
+std::vector<pid_t> descendants(pid_t process, int levels) {
+  std::vector<pid_t> all{process};
+  for (int i = 0; i < levels; ++i) {
+    std::vector<pid_t> next;
+    for (const pid_t one : all)
+      for (const pid_t child : children_of(one)) next.push_back(child);
+    all = next;
+  }
+  return all;
+}
+
+void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+// "N were there, M done" of the summary line.
+std::pair<int, int> there_and_done(const std::string& err) {
+  int combinations = 0, cannot = 0, there = 0, done = 0;
+  const std::size_t at = err.find("combinations");
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, err);
+  const std::size_t start = err.rfind(": ", at);
+  BOOST_REQUIRE_MESSAGE(sscanf(err.c_str() + start, ": %d combinations: %d cannot be, %d were there, %d done", &combinations, &cannot, &there, &done) == 4, err);
+  return {there, done};
+}
+
+bool have_mpi() { return shell("command -v mpirun").code == 0 && shell("ldd \"$RACKCAST\" | grep -q libmpi").code == 0; }
+const std::string mpirun = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 3 --oversubscribe ";
+
+// Nothing twice, nothing lost, and a second start runs exactly what was not finished.
+void check_the_rest_runs(const Sweep& sweep, const std::string& command, std::size_t scenarios) {
+  std::size_t finished = 0;
+  std::set<std::string> keys;
+  if (fs::exists(sweep.store)) {
+    const Store store(sweep.store, Store::Mode::write);
+    finished = store.finished_keys().size();
+    for (const StoredResult& row : store.all()) BOOST_TEST(keys.insert(row.key).second);
+  }
+  const support::Outcome second = shell("timeout 200 " + command);
+  BOOST_REQUIRE_MESSAGE(second.code == 0, second.err);
+  const auto [there, done] = there_and_done(second.err);
+  BOOST_TEST(there == static_cast<int>(finished));
+  BOOST_TEST(done == static_cast<int>(scenarios - finished));
+  const auto rows = sweep.rows();
+  BOOST_TEST(rows.size() == scenarios);
+  for (const StoredResult& row : rows) BOOST_TEST(row.status == "done");
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(results_are_the_same_for_any_number_of_jobs_and_under_mpirun) {
+  Sweep one, two, ranks;
+  const support::Outcome a = shell(one.command("--jobs 1 --json")), b = shell(two.command("--jobs 2 --json"));
+  BOOST_REQUIRE_MESSAGE(a.code == 0, a.err);
+  BOOST_TEST(a.out == b.out);
+  const auto json = nlohmann::json::parse(a.out);
+  BOOST_REQUIRE(json["results"].size() == 12u);
+  BOOST_TEST(json["results"][5]["deployment"]["prefill"]["engines"] == 4);
+  BOOST_TEST(json["results"][5]["axes"]["workload.concurrency"] == 32);
+  BOOST_TEST(json["results"][5]["metrics"]["output_tok_s_gpu"].get<double>() > 0);
+  BOOST_TEST(shell(one.command("--json")).out == a.out);  // from the store
+  if (!have_mpi()) {
+    BOOST_TEST_MESSAGE("skipped: no mpirun here, or built without MPI");
+    return;
+  }
+  const support::Outcome c = shell("timeout 100 env " + mpirun + ranks.command("--json"));
+  BOOST_REQUIRE_MESSAGE(c.code == 0, c.err);
+  BOOST_TEST(c.out == a.out);
+}
+
+BOOST_AUTO_TEST_CASE(a_sweep_that_is_killed_goes_on_where_it_stood) {
+  std::mt19937 random(7);
+  Sweep sweep(sweep_text("  - {key: seed, values: [1, 2, 3, 4]}\n"));
+  for (int round = 0; round < 10; ++round) {
+    const pid_t process = start("exec " + sweep.command());
+    nap(0.02 + 0.25 * static_cast<double>(random() % 1000) / 1000);
+    kill(process, SIGKILL);
+    waitpid(process, nullptr, 0);
+  }
+  nap(0.2);
+  check_the_rest_runs(sweep, sweep.command(), 48);
+}
+
+BOOST_AUTO_TEST_CASE(a_worker_that_is_killed_is_a_row_with_its_error_and_runs_again_at_the_next_start) {
+  std::mt19937 random(8);
+  int killed = 0;
+  for (int round = 0; round < 10; ++round) {
+    Sweep sweep;
+    const pid_t process = start("exec " + sweep.command("--jobs 2"));
+    for (int i = 0; i < 100; ++i) {
+      nap(0.01 + 0.002 * static_cast<double>(random() % 10));
+      const std::vector<pid_t> workers = descendants(process, 2);
+      if (workers.empty()) continue;
+      kill(workers[0], SIGKILL);
+      break;
+    }
+    int status = 0;
+    waitpid(process, &status, 0);
+    int errors = 0;
+    for (const StoredResult& row : sweep.rows()) {
+      if (row.status != "error") continue;
+      ++errors;
+      BOOST_TEST(row.error == "died of signal 9 (Killed)");
+    }
+    killed += errors;
+    BOOST_TEST(WEXITSTATUS(status) == (errors > 0 ? 1 : 0));
+    BOOST_TEST(sweep.rows().size() == 12u);
+    check_the_rest_runs(sweep, sweep.command(), 12);
+  }
+  BOOST_TEST(killed >= 5);
+}
+
+BOOST_AUTO_TEST_CASE(an_mpi_rank_that_is_killed_ends_the_job_and_the_next_start_runs_the_rest) {
+  if (!have_mpi()) {
+    BOOST_TEST_MESSAGE("skipped: no mpirun here, or built without MPI");
+    return;
+  }
+  std::mt19937 random(9);
+  Sweep sweep(sweep_text("  - {key: seed, values: [1, 2, 3, 4]}\n"));
+  for (int round = 0; round < 10; ++round) {
+    const pid_t process = start("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; exec mpirun -n 3 --oversubscribe " + sweep.command());
+    std::vector<pid_t> ranks;
+    for (int i = 0; i < 300 && (ranks = children_of(process)).size() < 3; ++i) nap(0.01);
+    nap(0.3 + 0.2 * static_cast<double>(random() % 1000) / 1000);
+    if (!ranks.empty()) kill(ranks[random() % ranks.size()], SIGKILL);
+    waitpid(process, nullptr, 0);
+  }
+  nap(0.2);
+  check_the_rest_runs(sweep, sweep.command(), 48);
+}
+
+BOOST_AUTO_TEST_CASE(a_scenario_past_its_limit_is_a_row_and_the_sweep_goes_on) {
+  Sweep sweep("name: l\nbase: standard\nset: [workload.kind=closed_loop, workload.input=1K, workload.output=64, network=fluid]\n"
+              "axes: [{key: workload.requests, values: [100, 100000000]}]\nlimits: {time: 300 ms}\n");
+  const support::Outcome outcome = shell(sweep.command("--json"));
+  BOOST_TEST(outcome.code == 1);
+  const auto results = nlohmann::json::parse(outcome.out)["results"];
+  BOOST_TEST(results[0]["status"] == "done");
+  BOOST_TEST(results[1]["status"] == "error");
+  BOOST_TEST(results[1]["error"] == "ran longer than its limit of 0.3 s");
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_is_counted_with_its_reason_and_what_does_not_fit_is_refused) {
+  Sweep sweep(sweep_text("conditions: ['prefill.engines * prefill.dep <= 16']\n", "50"));
+  const support::Outcome outcome = shell(sweep.command());
+  BOOST_TEST(outcome.code == 0);
+  BOOST_TEST(outcome.err.find("12 combinations: 4 cannot be, 0 were there, 8 done") != std::string::npos, outcome.err);
+  BOOST_TEST(outcome.err.find("4 x condition: prefill.engines * prefill.dep <= 16") != std::string::npos, outcome.err);
+  Sweep tight("name: t\nbase: standard\nset: [workload.kind=closed_loop, workload.input=1K, workload.output=8, workload.requests=50, network=fluid]\n"
+              "axes: [{key: rack.gpu.memory, values: [20 GB, 270 GB]}]\n");
+  const support::Outcome refused = shell(tight.command("--json"));
+  BOOST_TEST(refused.code == 0);
+  const auto results = nlohmann::json::parse(refused.out)["results"];
+  BOOST_TEST(results[0]["status"] == "refused");
+  BOOST_TEST(results[1]["status"] == "done");
+}
+
+BOOST_AUTO_TEST_CASE(two_sweeps_on_one_store_take_turns) {
+  Sweep sweep;
+  const pid_t first = start("exec " + sweep.command());
+  nap(0.15);
+  const support::Outcome second = shell("timeout 100 " + sweep.command());
+  waitpid(first, nullptr, 0);
+  BOOST_REQUIRE_MESSAGE(second.code == 0, second.err);
+  BOOST_TEST(sweep.rows().size() == 12u);
+}
+
+BOOST_AUTO_TEST_CASE(bad_stores_and_files_are_told_with_exit_code_2) {
+  Sweep sweep;
+  std::ofstream(sweep.store) << std::string(5000, 'x');
+  const support::Outcome outcome = shell(sweep.command());
+  BOOST_TEST(outcome.code == 2);
+  BOOST_TEST(outcome.err.find("is no result store") != std::string::npos, outcome.err);
+  Sweep bad("name: b\nbase: standard\naxes: [{key: deployment.prefil, values: [1]}]\n");
+  BOOST_TEST(shell(bad.command()).code == 2);
+}
