@@ -149,6 +149,7 @@ PublishedRow point_row(const CsvTable& t, std::size_t row) {
   r.ttft_s = t.number(row, "ttft_mean_s");
   if (const auto v = t.number(row, "tpot_mean_ms")) r.tpot_s = *v * milli;
   r.total_tok_s_gpu = t.number(row, "total_tok_s_gpu");
+  r.p50_tok_s_user = t.number(row, "p50_tok_s_user");
   r.p90_tok_s_user = t.number(row, "p90_tok_s_user");
   r.hit_gpu = t.number(row, "hit_gpu");
   r.hit_host = t.number(row, "hit_cpu");

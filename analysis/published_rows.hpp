@@ -38,7 +38,7 @@ struct PublishedRow {
   double acceptance_length = 0;     // 0 = not said
   int prefill_chunk = 0, request_cap = 0;  // 0 = not said
   // Measured. Means unless the name says otherwise.
-  std::optional<double> ttft_s, tpot_s, total_tok_s_gpu, p90_tok_s_user, hit_gpu, hit_host;
+  std::optional<double> ttft_s, tpot_s, total_tok_s_gpu, p50_tok_s_user, p90_tok_s_user, hit_gpu, hit_host;
 };
 
 // Rows in file order. UserError for a header that is neither layout, or a cell that cannot be read.

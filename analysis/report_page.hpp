@@ -3,6 +3,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/store.hpp"
@@ -15,6 +16,9 @@ nlohmann::ordered_json report_sweep(const std::string& name, const std::vector<S
 
 // {"schema": 1, "title", "version"} and the given parts.
 nlohmann::ordered_json report_data(const std::string& title, const nlohmann::ordered_json& parts);
+
+// The built page (analysis/report/dist/report.html), linked into the program.
+std::string_view report_template();
 
 // Puts the data into the template; UserError when the template has no place for it.
 std::string report_page(const std::string& page_template, const nlohmann::ordered_json& data);

@@ -1,0 +1,140 @@
+#include "analysis/validation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <map>
+#include <set>
+
+namespace rackcast {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr double run_to_run_spread = 0.03;  // published: 3% between clusters at load (InferenceX repeats, 2026-06)
+constexpr std::size_t most_pairs_from = 2000;
+
+double error_of(const ValidationItem& item) { return *item.predicted / item.published - 1.0; }
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  const std::size_t n = v.size();
+  return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+}
+
+// Rows, not items: one row may give a TTFT and a TPOT.
+std::pair<int, int> rows_and_predicted(const ValidationSuite& suite) {
+  std::set<std::string> rows, predicted;
+  for (const ValidationItem& item : suite.items) {
+    rows.insert(item.id);
+    if (item.predicted) predicted.insert(item.id);
+  }
+  return {static_cast<int>(rows.size()), static_cast<int>(predicted.size())};
+}
+
+std::vector<std::string> metrics_of(const ValidationSuite& suite) {
+  std::vector<std::string> names;
+  for (const ValidationItem& item : suite.items)
+    if (std::find(names.begin(), names.end(), item.metric) == names.end()) names.push_back(item.metric);
+  return names;
+}
+
+Json optional(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+}  // namespace
+
+MetricErrors errors_of(const std::vector<ValidationItem>& items, const std::string& metric) {
+  for (const bool fitted : {false, true}) {
+    std::vector<double> sizes;
+    double bias = 0;
+    for (const ValidationItem& item : items) {
+      if (item.metric != metric || item.fitted != fitted || !item.predicted) continue;
+      sizes.push_back(std::abs(error_of(item)));
+      bias += error_of(item);
+    }
+    if (sizes.empty()) continue;
+    const double n = static_cast<double>(sizes.size());
+    double sum = 0;
+    for (const double s : sizes) sum += s;
+    return {static_cast<int>(sizes.size()), sum / n, median(sizes), bias / n};
+  }
+  return {};
+}
+
+std::optional<double> rank_agreement(const std::vector<ValidationItem>& items) {
+  double agree = 0, pairs = 0;
+  std::vector<const ValidationItem*> usable;
+  for (const ValidationItem& item : items)
+    if (item.predicted && usable.size() < most_pairs_from) usable.push_back(&item);
+  for (std::size_t i = 0; i < usable.size(); ++i)
+    for (std::size_t j = i + 1; j < usable.size(); ++j) {
+      const ValidationItem &a = *usable[i], &b = *usable[j];
+      if (a.metric != b.metric || a.published == b.published) continue;
+      pairs += 1;
+      if ((a.published < b.published) == (*a.predicted < *b.predicted)) agree += 1;
+    }
+  if (pairs == 0) return std::nullopt;
+  return agree / pairs;
+}
+
+std::optional<double> inside_band(const std::vector<ValidationItem>& items, double spread) {
+  int inside = 0, count = 0;
+  for (const ValidationItem& item : items) {
+    if (item.fitted || !item.lo || !item.hi) continue;
+    ++count;
+    if (item.published >= *item.lo * (1 - spread) && item.published <= *item.hi * (1 + spread)) ++inside;
+  }
+  if (count == 0) return std::nullopt;
+  return static_cast<double>(inside) / count;
+}
+
+Json validation_json(const std::vector<ValidationSuite>& suites) {
+  Json list = Json::array();
+  for (const ValidationSuite& suite : suites) {
+    const auto [rows, predicted] = rows_and_predicted(suite);
+    Json metrics = Json::object(), items = Json::array();
+    for (const std::string& name : metrics_of(suite)) {
+      const MetricErrors e = errors_of(suite.items, name);
+      if (e.n > 0) metrics[name] = {{"n", e.n}, {"mean_abs_err", e.mean_abs}, {"median_abs_err", e.median_abs}, {"bias", e.bias}};
+    }
+    for (const ValidationItem& item : suite.items)
+      items.push_back({{"id", item.id}, {"metric", item.metric}, {"published", item.published}, {"predicted", optional(item.predicted)},
+                       {"lo", optional(item.lo)}, {"hi", optional(item.hi)}, {"fitted", item.fitted},
+                       {"refused", item.refused.empty() ? Json(nullptr) : Json(item.refused)}, {"note", item.note}, {"citation", item.citation}});
+    list.push_back({{"name", suite.name}, {"rows", rows}, {"predicted", predicted}, {"coverage", rows ? static_cast<double>(predicted) / rows : 0.0},
+                    {"inside_band", optional(inside_band(suite.items, run_to_run_spread))}, {"metrics", metrics},
+                    {"rank_agreement", optional(rank_agreement(suite.items))}, {"items", items}});
+  }
+  return {{"suites", list}};
+}
+
+std::string validation_table(const std::vector<ValidationSuite>& suites) {
+  std::string text;
+  for (const ValidationSuite& suite : suites) {
+    const auto [rows, predicted] = rows_and_predicted(suite);
+    text += fmt::format("{}: {} of {} rows predicted\n", suite.name, predicted, rows);
+    for (const std::string& name : metrics_of(suite)) {
+      const MetricErrors e = errors_of(suite.items, name);
+      if (e.n > 0) text += fmt::format("  {:<18} n {:>4}  mean error {:>6.1f}%  median {:>6.1f}%  bias {:>+6.1f}%\n", name, e.n, 100 * e.mean_abs, 100 * e.median_abs, 100 * e.bias);
+    }
+    if (const auto band = inside_band(suite.items, run_to_run_spread)) text += fmt::format("  inside the band    {:.0f}%\n", 100 * *band);
+    if (const auto ranks = rank_agreement(suite.items)) text += fmt::format("  rank agreement     {:.0f}%\n", 100 * *ranks);
+    constexpr std::size_t few = 40;
+    if (suite.items.size() <= few) {
+      text += fmt::format("  {:<34} {:<16} {:>12} {:>12} {:>8}  {}\n", "figure", "metric", "published", "predicted", "error", "");
+      for (const ValidationItem& item : suite.items)
+        text += item.predicted ? fmt::format("  {:<34} {:<16} {:>12.5g} {:>12.5g} {:>+7.1f}%  {}\n", item.id, item.metric, item.published, *item.predicted, 100 * error_of(item), item.fitted ? "fitted" : "")
+                               : fmt::format("  {:<34} {:<16} {:>12.5g} refused: {}\n", item.id, item.metric, item.published, item.refused);
+    }
+    std::map<std::string, int> reasons;
+    for (const ValidationItem& item : suite.items)
+      if (!item.refused.empty() && suite.items.size() > few) ++reasons[item.refused];
+    for (const auto& [reason, count] : reasons) text += fmt::format("  refused {:>4}: {}\n", count, reason);
+  }
+  return text;
+}
+
+}  // namespace rackcast

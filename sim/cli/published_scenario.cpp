@@ -1,0 +1,146 @@
+#include "sim/cli/published_scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "sim/base/error.hpp"
+#include "sim/cost/step_model.hpp"
+#include "sim/spec/scenario.hpp"
+
+namespace rackcast {
+
+namespace {
+
+// Golden acceptance lengths by draft depth 1..8 (InferenceX golden_al_distribution, SPEED-Bench coding, temperature 1):
+// V4-Pro MTP with thinking on stands for every MTP model; DSpark's own for V4-Pro; 3.51 for V4.1-Flash at depth 5.
+constexpr std::array<double, 8> mtp_length{1.79, 2.27, 2.49, 2.54, 2.55, 2.55, 2.54, 2.58};
+constexpr std::array<double, 8> dspark_length{1.84, 2.51, 3.01, 3.36, 3.61, 3.77, 3.73, 3.47};
+
+double acceptance_length(const PublishedRow& row, int draft) {
+  if (row.acceptance_length > 0) return row.acceptance_length;
+  if (draft <= 0) return 1.0;
+  const auto depth = static_cast<std::size_t>(std::min(draft, 8) - 1);
+  if (row.model.find("V4.1") != std::string::npos && draft == 5) return 3.51;
+  return row.model.find("V4") != std::string::npos && draft > 3 ? dspark_length[depth] : mtp_length[depth];
+}
+
+std::string model_of(const PublishedRow& row) {
+  const auto has = [&](const char* part) { return row.model.find(part) != std::string::npos; };
+  if (has("DeepSeek-R1") || has("DeepSeek-V3")) {
+    if (has("V3.2")) return "";
+    return row.precision == "fp4" || row.precision == "nvfp4" ? "deepseek-r1-nvfp4" : "deepseek-r1";
+  }
+  if (has("Kimi-K2.5") || has("Kimi-K2-")) return "kimi-k2.5";
+  if (has("V4.1-Flash")) return "deepseek-v4.1-flash";
+  if (has("V4-Flash")) return "deepseek-v4-flash";
+  if (has("V4-Pro")) return "deepseek-v4-pro";
+  return "";
+}
+
+std::string rack_of(const std::string& gpu) {
+  if (gpu == "gb200" || gpu == "gb300") return gpu + "-nvl72";
+  if (gpu == "b200" || gpu == "b300" || gpu == "h200" || gpu == "h100") return "hgx-" + gpu;
+  return "";
+}
+
+// One engine pool in YAML. Budgets: 8,192 prompt tokens an iteration unless the row says another chunk; requests capped
+// at an even share of the closed loop.
+std::string pool(const char* role, const PublishedEngines& e, int workers, int chunk, int requests) {
+  const bool dep = e.attention_dp.value_or(false) && e.gpus_each > 1;
+  const int per = dep ? e.gpus_each : 1;
+  const int share = std::max(1, (requests + workers * per - 1) / (workers * per));
+  return fmt::format("  {}: {{engines: {}, {}: {}, max_batched_tokens: {}, max_requests_per_rank: {}}}\n", role, workers, dep ? "dep" : "tp", e.gpus_each, chunk, share);
+}
+
+// Prefill engines so that prefill is not what limits the closed loop: requests/s that decode asks for (batch of an even
+// share, mean context) over requests/s that one prefill engine gives, at 85% utilisation. Both from the cost model.
+int prefill_engines_for(const PublishedRow& row, const Catalog& catalog, const std::string& yaml_of_one, int room) {
+  constexpr double utilisation = 0.85;
+  const Scenario s = read_scenario(YamlSource{row.id, yaml_of_one}, catalog, {});
+  const auto prefill = make_step_model(s.model, s.rack, *s.deployment.prefill, s.deployment, catalog);
+  const auto decode = make_step_model(s.model, s.rack, *s.deployment.decode, s.deployment, catalog);
+  const double shrink = 0.5 * (1 + row.range_ratio), input = shrink * row.input_tokens, output = shrink * row.output_tokens;
+  const auto ranks_of = [](const EngineSpec& e) { return e.dep > 0 ? static_cast<std::size_t>(e.dep) : std::size_t{1}; };
+
+  const std::size_t decode_ranks = ranks_of(*s.deployment.decode);
+  const double share = std::max(1.0, row.concurrency / static_cast<double>(decode_ranks * static_cast<std::size_t>(s.deployment.decode->engines)));
+  const double query = 1 + s.deployment.speculation.draft_tokens, context = input + output / 2;
+  RankBatch d;
+  d.decode_requests = d.draft_requests = share;
+  d.decode_tokens = share * query;
+  d.decode_context = share * context;
+  d.decode_query_context = share * query * context;
+  const double tpot = decode->step(std::vector<RankBatch>(decode_ranks, d)).total_s / s.deployment.speculation.acceptance_length;
+
+  RankBatch p;
+  p.prefill_tokens = input;
+  p.prefill_requests = 1;
+  p.prefill_context = input;
+  p.prefill_query_context = input * input / 2;
+  p.prefill_tail_tokens = std::min(input, 128.0);
+  p.prefill_tail_query_context = p.prefill_tail_tokens * input;
+  const std::size_t prefill_ranks = ranks_of(*s.deployment.prefill);
+  const double one_engine = static_cast<double>(prefill_ranks) / prefill->step(std::vector<RankBatch>(prefill_ranks, p)).total_s;
+  const double asked = row.concurrency / (output * tpot);
+  return std::clamp(static_cast<int>(std::ceil(asked / (utilisation * one_engine))), 1, std::max(1, room));
+}
+
+}  // namespace
+
+PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
+  PublishedScenario result;
+  const std::string model = model_of(row), rack = rack_of(row.gpu);
+  const auto refuse = [&](std::string reason) {
+    result.refused = std::move(reason);
+    return result;
+  };
+  if (model.empty()) return refuse("no model file for " + row.model);
+  if (rack.empty()) return refuse("no rack file for " + row.gpu);
+  if (row.concurrency <= 0) return refuse("the row does not say its concurrency");
+  if (row.workload == "fixed" && (row.input_tokens <= 0 || row.output_tokens <= 0)) return refuse("the row does not say its lengths");
+  if (!row.decode || row.decode->gpus_each <= 0) return refuse("the row does not say its decode engine");
+  if (row.disaggregated && (!row.prefill || row.prefill->gpus_each <= 0)) return refuse("the row does not say its prefill engine");
+  if (row.gpu[0] == 'h' && (row.precision == "fp4" || row.precision == "nvfp4") && model != "kimi-k2.5" && model.find("v4") == std::string::npos)
+    return refuse("FP4 weights on a GPU without FP4 units");
+
+  const int draft = row.draft_tokens.value_or(0);
+  const int chunk = row.prefill_chunk > 0 ? row.prefill_chunk : 8192;
+  const int decode_workers = std::max(1, row.decode->workers);
+  const int lanes = row.request_cap > 0 ? std::min(row.request_cap * decode_workers, row.concurrency) : row.concurrency;
+  const int rack_gpus = rack.find("nvl72") != std::string::npos ? 72 : 8;
+  const auto yaml = [&](int prefill_workers) {
+    const int gpus = decode_workers * row.decode->gpus_each + (row.disaggregated ? prefill_workers * row.prefill->gpus_each : 0);
+    std::string text = fmt::format("name: \"{}\"\nrack: {{base: {}, racks: {}}}\nmodel: {}\ndeployment:\n", row.id, rack, (gpus + rack_gpus - 1) / rack_gpus, model);
+    if (row.disaggregated) {
+      text += pool("prefill", *row.prefill, prefill_workers, chunk, 4 * std::max(1, prefill_workers) * row.prefill->gpus_each);
+      text += pool("decode", *row.decode, decode_workers, chunk, lanes);
+    } else {
+      text += pool("aggregated", *row.decode, decode_workers, chunk, lanes);
+    }
+    if (draft > 0) text += fmt::format("  speculation: {{draft_tokens: {}, acceptance_length: {}}}\n", draft, acceptance_length(row, draft));
+    if (row.workload == "agentx")
+      text += fmt::format("workload: {{kind: agentx, trace: generated-v1.0, concurrency: {}}}\n", row.concurrency);
+    else
+      text += fmt::format("workload: {{kind: closed_loop, concurrency: {}, requests: {}, warmup_count: {}, duration: 100 h, input: {}, output: {}, range_ratio: {}}}\n",
+                          row.concurrency, 10 * row.concurrency, 2 * row.concurrency, row.input_tokens, row.output_tokens, row.range_ratio);
+    return text + "network: fluid\n";
+  };
+  try {
+    int workers = row.disaggregated ? row.prefill->workers : 0;
+    if (row.disaggregated && workers == 0) {
+      const int room = (rack_gpus == 72 ? 72 - decode_workers * row.decode->gpus_each : 64) / row.prefill->gpus_each;
+      workers = prefill_engines_for(row, catalog, yaml(1), room);
+      result.note = fmt::format("{} prefill engines from the cost model", workers);
+    }
+    result.yaml = yaml(workers);
+  } catch (const UserError& error) {
+    return refuse(error.what());
+  }
+  return result;
+}
+
+}  // namespace rackcast

@@ -1,0 +1,150 @@
+// rackcast report RESULTS.sqlite|DIR --out REPORT.html: one self-contained page.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "analysis/published_rows.hpp"
+#include "analysis/report_page.hpp"
+#include "analysis/store.hpp"
+#include "sim/base/error.hpp"
+#include "sim/cli/report_run.hpp"
+#include "sim/cli/verbs.hpp"
+#include "sim/spec/scenario.hpp"
+
+namespace rackcast {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr double tokens_per_mtok = 1e6;
+
+struct ReportOptions {
+  std::string input, out, validation;
+};
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw UserError(path.string(), 0, 0, "", "cannot be opened");
+  std::ostringstream all;
+  all << in.rdbuf();
+  return all.str();
+}
+
+Json json_of(const fs::path& path) {
+  Json value = Json::parse(text_of(path), nullptr, false);
+  if (value.is_discarded()) throw UserError(path.string(), 0, 0, "", "is not valid JSON");
+  return value;
+}
+
+// Every price list that prices the model, both periods.
+Json price_choices(const Catalog& catalog, const std::string& model) {
+  Json choices = Json::array();
+  for (const std::string& name : catalog.names("prices")) {
+    const PriceList list = read_yaml_as<PriceList>(catalog.find("prices", name), catalog.read_options());
+    const auto it = list.models.find(model);
+    if (it == list.models.end()) continue;
+    for (const auto& [period, price] : {std::pair{"off-peak", it->second.off_peak}, std::pair{"peak", it->second.peak}})
+      choices.push_back({{"list", name}, {"model", model}, {"period", period}, {"source", it->second.source},
+                         {"price", {{"cached_input", price.cached_input.value() * tokens_per_mtok}, {"input", price.input.value() * tokens_per_mtok}, {"output", price.output.value() * tokens_per_mtok}}}});
+  }
+  return choices;
+}
+
+// Published results of the same model, to lay over the sweep.
+Json published_points(const Catalog& catalog, const std::string& model) {
+  Json points = Json::array();
+  fs::path path;
+  for (const std::string& root : catalog.roots())
+    if (path.empty() && fs::exists(fs::path(root) / "published/agentx.csv")) path = fs::path(root) / "published/agentx.csv";
+  if (path.empty()) return points;
+  for (const PublishedRow& row : read_published(CsvTable::read(path.string()))) {
+    std::string published = row.model;
+    std::transform(published.begin(), published.end(), published.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (published.find(model) == std::string::npos) continue;
+    Json metrics = Json::object();
+    const auto put = [&](const char* key, const std::optional<double>& value) { if (value) metrics[key] = *value; };
+    put("total_tok_s_gpu", row.total_tok_s_gpu);
+    put("p50_tok_s_user", row.p50_tok_s_user);
+    put("p90_tok_s_user", row.p90_tok_s_user);
+    points.push_back({{"label", fmt::format("{} {} {} GPUs, {} lanes", row.gpu, row.framework, row.total_gpus, row.concurrency)},
+                      {"citation", row.citation + ", " + row.date}, {"metrics", metrics}});
+  }
+  return points;
+}
+
+std::string model_of(const std::string& scenario_yaml, const Catalog& catalog) {
+  try {
+    return read_scenario(YamlSource{"stored scenario", scenario_yaml}, catalog, {}).model.name;
+  } catch (const UserError&) {
+    return "";  // stored by another version; the page then offers no prices
+  }
+}
+
+// A new file or a plain old one: never through a link, never into a device or pipe. Whole or not at all.
+void write_page(const std::string& path, const std::string& page) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) throw UserError(path, 0, 0, "--out", "is a link or no plain file; name another");
+  const std::string part = path + ".part";
+  if (lstat(part.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) throw UserError(part, 0, 0, "--out", "is in the way and no plain file; remove it");
+  {
+    std::ofstream out(part, std::ios::binary | std::ios::trunc);
+    out << page;
+    out.flush();
+    if (!out) {
+      std::error_code ignored;
+      fs::remove(part, ignored);
+      throw UserError(path, 0, 0, "--out", "cannot be written (no such folder, no room, or no right to)");
+    }
+  }
+  std::error_code code;
+  fs::rename(part, path, code);
+  if (code) throw UserError(path, 0, 0, "--out", code.message());
+}
+
+int report(const ReportOptions& options, const Program& program) {
+  const Catalog catalog = program.catalog();
+  Json parts = Json::object();
+  std::string title = fs::path(options.input).filename().string(), model;
+  if (fs::is_directory(options.input)) {
+    const Json result = json_of(fs::path(options.input) / "result.json");
+    parts["run"] = report_run(result, options.input);
+    title = result.value("/manifest/scenario/name"_json_pointer, title);
+  } else {
+    const Store store(options.input, Store::Mode::read);
+    const std::vector<StoredResult> results = store.all();
+    if (results.empty()) throw UserError(options.input, 0, 0, "", "holds no result yet");
+    parts["sweep"] = report_sweep(title, results);
+    for (const StoredResult& result : results)
+      if (model.empty() && result.status == "done") model = model_of(result.scenario, catalog);
+    if (!model.empty()) {
+      parts["prices"] = price_choices(catalog, model);
+      parts["published"] = published_points(catalog, model);
+    }
+  }
+  if (!options.validation.empty()) parts["validation"] = json_of(options.validation);
+  write_page(options.out, report_page(std::string(report_template()), report_data(title, parts)));
+  fmt::print("{}\n", options.out);
+  return 0;
+}
+
+}  // namespace
+
+Action setup_report(CLI::App& app, const Program& program) {
+  const auto options = std::make_shared<ReportOptions>();
+  app.add_option("INPUT", options->input, "a store of results, or the folder of a run")->required()->type_name("RESULTS.sqlite|DIR");
+  app.add_option("--out", options->out, "the page to write")->required()->type_name("REPORT.html");
+  app.add_option("--validation", options->validation, "what `validate --json` printed, as one more view")->type_name("FILE.json");
+  return [options, &program] { return report(*options, program); };
+}
+
+}  // namespace rackcast

@@ -1,0 +1,42 @@
+#include "sim/cli/suite.hpp"
+
+#include <algorithm>
+
+namespace rackcast {
+
+void fields(Visitor& v, StepFigure& f) {
+  v.field("id", f.id, "short name of the figure").required();
+  v.field("citation", f.citation, "who published it, when").required();
+  v.field("model", f.model, "name under models/").required();
+  v.field("gpu", f.gpu, "name under gpus/").required();
+  v.field("dep", f.dep, "ranks of a DEP engine; 0: tp is given").require(f.dep >= 0, "must be >= 0");
+  v.field("tp", f.tp, "ranks of a TP engine; 0: dep is given").require((f.dep > 0) != (f.tp > 0), "give dep or tp");
+  v.field("case", f.case_text, "batch in the case grammar of step").required();
+  v.field("part", f.part, "main, moe, rest (main without moe) or total")
+      .require(f.part == "main" || f.part == "moe" || f.part == "rest" || f.part == "total", "must be main, moe, rest or total");
+  v.field("published", f.published, "the published time").require(f.published > Seconds(0), "must be > 0");
+  v.field("fitted", f.fitted, "a parameter was fitted on this figure");
+}
+
+void fields(Visitor& v, RunFigure& f) {
+  v.field("id", f.id, "short name of the figure").required();
+  v.field("citation", f.citation, "who published it, when").required();
+  v.field("scenario", f.scenario, "name of a scenario file under scenarios/").required();
+  v.field("sets", f.sets, "changes to it, as --set takes them");
+  v.field("metric", f.metric, "metric of a run").required();
+  v.field("published", f.published, "the published value, in the metric's unit").require(f.published > 0, "must be > 0");
+  v.field("fitted", f.fitted, "a parameter was fitted on this figure");
+}
+
+void fields(Visitor& v, SuiteSpec& s) {
+  v.field("name", s.name, "name of the suite").required();
+  v.field("about", s.about, "what it checks, in one sentence");
+  v.list("steps", s.steps, "published step times");
+  v.list("runs", s.runs, "published figures of whole runs");
+  v.field("table", s.table, "table of published results under RACKCAST_DATA");
+  v.field("workload", s.workload, "rows of the table to take: fixed, agentx, or empty for both")
+      .require(s.workload.empty() || s.workload == "fixed" || s.workload == "agentx", "must be fixed or agentx");
+  v.field("models", s.models, "rows of the table to take: parts of the published model name");
+}
+
+}  // namespace rackcast
