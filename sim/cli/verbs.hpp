@@ -40,6 +40,8 @@ Action setup_check(CLI::App& app, const Program& program);
 Action setup_export(CLI::App& app, const Program& program);
 Action setup_list(CLI::App& app, const Program& program);
 Action setup_run(CLI::App& app, const Program& program);
+Action setup_report(CLI::App& app, const Program& program);
+Action setup_validate(CLI::App& app, const Program& program);
 Action setup_schema(CLI::App& app, const Program& program);
 Action setup_sweep(CLI::App& app, const Program& program);
 Action setup_step(CLI::App& app, const Program& program);
