@@ -1,0 +1,209 @@
+// Rows of latent KV pools: where they lie, how four threads of a row load one, turn it into bf16 and store it into a
+// shared-memory block. A block is 64 rows x 512 values as 8 tiles of 64 rows x 128 B, 16-byte chunks XOR-swizzled by the
+// row (the 128-byte swizzle that wgmma reads and ldmatrix reads without bank conflicts).
+#pragma once
+#include "kernels/device.cuh"
+#include "kernels/sparse_attention.hpp"
+
+namespace rackcast::kernels {
+
+constexpr int block_rows = 64;
+constexpr int tile_bytes = block_rows * 128;
+
+struct LatentPools {
+  const std::uint8_t* window = nullptr;
+  const std::uint8_t* selected = nullptr;
+};
+
+struct LatentParams {
+  const __nv_bfloat16* q = nullptr;   // [tokens][64][512]
+  LatentPools pools;
+  const std::int32_t* indices = nullptr;  // [tokens][keys]; the first `window` index the window pool; -1: no row
+  const float* sink = nullptr;            // [64]
+  int tokens = 0;
+  int keys = 0;
+  int window = 0;
+  float scale_log2 = 0;                   // softmax scale * log2(e)
+  int splits = 1;
+  int blocks_per_split = 0;               // even
+  __nv_bfloat16* out = nullptr;           // [tokens][64][512]
+  float* lse = nullptr;                   // [tokens][64]
+  float* partial_out = nullptr;           // [tokens][splits][64][512], normalised within the split
+  float* partial_lse = nullptr;           // [tokens][splits][64], log2
+};
+
+// Byte offset of 16-byte chunk `chunk` (0..63 over the 512 values) of a row within a block.
+__device__ inline std::uint32_t chunk_offset(int row, int chunk) {
+  return static_cast<std::uint32_t>((chunk >> 3) * tile_bytes + row * 128 + (((chunk & 7) ^ (row & 7)) << 4));
+}
+
+__device__ inline void store_shared_16(std::uint32_t address, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
+  asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+__device__ inline std::uint32_t mul_bf16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t product;
+  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  return product;
+}
+__device__ inline uint4 load_stream_16(const void* address) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(address));
+  return v;
+}
+
+// Four e4m3 -> two bf16x2. The code's 7 magnitude bits become bf16's exponent and mantissa bits, which is the value times
+// 2^-120 (also for subnormals); `multiplier` holds 2^120 times the group's scale twice, so the result is exact.
+__device__ inline void e4m3x4_to_bf16(std::uint32_t codes, std::uint32_t multiplier, std::uint32_t& low, std::uint32_t& high) {
+  const std::uint32_t a = __byte_perm(codes, 0, 0x1404), b = __byte_perm(codes, 0, 0x3424);  // code in the upper byte
+  low = mul_bf16x2((a & 0x80008000u) | ((a >> 4) & 0x07f007f0u), multiplier);
+  high = mul_bf16x2((b & 0x80008000u) | ((b >> 4) & 0x07f007f0u), multiplier);
+}
+__device__ inline std::uint32_t e4m3_multiplier(std::uint32_t ue8m0) {  // ue8m0 <= 134 (2^7)
+  const std::uint32_t bits = (ue8m0 + 120u) << 7;
+  return bits | bits << 16;
+}
+// Two e2m1 codes in one byte (at bit 8*byte of word) -> bf16x2 times 2^-126.
+__device__ inline std::uint32_t e2m1x2_raw(std::uint32_t word, int byte) {
+  const std::uint32_t w = word >> (8 * byte);
+  const std::uint32_t both = (w & 0xfu) | ((w & 0xf0u) << 12);
+  return ((both & 0x00080008u) << 12) | ((both & 0x00070007u) << 6);
+}
+
+__device__ inline const std::uint8_t* v4_values(const std::uint8_t* pool, int slot) {
+  return pool + static_cast<std::size_t>(slot >> 6) * (page_rows * 584) + (slot & 63) * 576;
+}
+__device__ inline const std::uint8_t* v4_scales(const std::uint8_t* pool, int slot) {
+  return pool + static_cast<std::size_t>(slot >> 6) * (page_rows * 584) + page_rows * 576 + (slot & 63) * 8;
+}
+
+// What one of a row's four threads (quarter 0..3) holds between loading and storing. Slot -1 loads zeros.
+template <KvFormat format>
+struct RawRow;
+
+template <>
+struct RawRow<KvFormat::bf16> {
+  uint4 value[16];
+  __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
+    const std::uint8_t* row = (selected ? pools.selected : pools.window) + static_cast<std::size_t>(slot < 0 ? 0 : slot) * 1024;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) value[i] = slot < 0 ? make_uint4(0, 0, 0, 0) : load_stream_16(row + (quarter + 4 * i) * 16);
+  }
+  __device__ void store(std::uint32_t block, bool, int row, int quarter) const {
+#pragma unroll
+    for (int i = 0; i < 16; ++i)
+      store_shared_16(block + chunk_offset(row, quarter + 4 * i), value[i].x, value[i].y, value[i].z, value[i].w);
+  }
+};
+
+// 16 e4m3 -> chunks 2c, 2c+1 of the row.
+__device__ inline void store_e4m3_chunk(std::uint32_t block, int row, int c, uint4 codes, std::uint32_t multiplier) {
+  std::uint32_t v[8];
+  e4m3x4_to_bf16(codes.x, multiplier, v[0], v[1]);
+  e4m3x4_to_bf16(codes.y, multiplier, v[2], v[3]);
+  e4m3x4_to_bf16(codes.z, multiplier, v[4], v[5]);
+  e4m3x4_to_bf16(codes.w, multiplier, v[6], v[7]);
+  store_shared_16(block + chunk_offset(row, 2 * c), v[0], v[1], v[2], v[3]);
+  store_shared_16(block + chunk_offset(row, 2 * c + 1), v[4], v[5], v[6], v[7]);
+}
+
+template <>
+struct RawRow<KvFormat::v4> {
+  uint4 value[9];
+  uint2 scales;
+  __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
+    const std::uint8_t* pool = selected ? pools.selected : pools.window;
+    const std::uint8_t* row = v4_values(pool, slot < 0 ? 0 : slot);
+#pragma unroll
+    for (int i = 0; i < 9; ++i) value[i] = slot < 0 ? make_uint4(0, 0, 0, 0) : load_stream_16(row + (quarter + 4 * i) * 16);
+    scales = slot < 0 ? make_uint2(0, 0) : __ldg(reinterpret_cast<const uint2*>(v4_scales(pool, slot)));
+  }
+  __device__ void store(std::uint32_t block, bool, int row, int quarter) const {
+#pragma unroll
+    for (int i = 0; i < 7; ++i) {  // chunk quarter + 4i lies in group i
+      const std::uint32_t scale = ((i < 4 ? scales.x : scales.y) >> (8 * (i & 3))) & 0xffu;
+      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], e4m3_multiplier(scale));
+    }
+#pragma unroll
+    for (int i = 7; i < 9; ++i)  // rope: chunks 28..35 of the row are chunks 56..63 of the block
+      store_shared_16(block + chunk_offset(row, 28 + quarter + 4 * i), value[i].x, value[i].y, value[i].z, value[i].w);
+  }
+};
+
+template <>
+struct RawRow<KvFormat::v41> {
+  uint4 value[8];
+  uint4 scales;
+  __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
+    if (slot < 0) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) value[i] = make_uint4(0, 0, 0, 0);
+      scales = make_uint4(0, 0, 0, 0);
+    } else if (selected) {
+      const std::uint8_t* row = pools.selected + static_cast<std::size_t>(slot) * 288;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) value[i] = load_stream_16(row + (quarter + 4 * i) * 16);
+      const auto* pair = reinterpret_cast<const std::uint16_t*>(row + 256) + quarter;  // two scales a chunk
+      scales = make_uint4(__ldg(pair), __ldg(pair + 4), __ldg(pair + 8), __ldg(pair + 12));
+    } else {
+      const std::uint8_t* row = pools.window + static_cast<std::size_t>(slot) * 528;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) value[i] = load_stream_16(row + (quarter + 4 * i) * 16);
+      scales = __ldg(reinterpret_cast<const uint4*>(row + 512));
+    }
+  }
+  __device__ void store(std::uint32_t block, bool selected, int row, int quarter) const {
+    if (selected) {
+      const std::uint32_t pairs[4] = {scales.x, scales.y, scales.z, scales.w};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) store_e2m1_chunk(block, row, quarter + 4 * i, value[i], pairs[i]);
+      return;
+    }
+    const std::uint32_t words[4] = {scales.x, scales.y, scales.z, scales.w};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {  // chunk quarter + 4i lies in group (quarter + 4i) / 2
+      const std::uint32_t scale = (words[i >> 1] >> (8 * (2 * (i & 1) + (quarter >> 1)))) & 0xffu;
+      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], e4m3_multiplier(scale));
+    }
+  }
+
+ private:
+  // 32 e2m1 -> chunks 4c..4c+3 of the row; the first 16 values have the low scale.
+  __device__ static void store_e2m1_chunk(std::uint32_t block, int row, int c, uint4 codes, std::uint32_t scale_pair) {
+    const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
+    constexpr std::uint32_t two_to_126 = 0x7e807e80u;
+    std::uint32_t low, high;  // e4m3 scales as bf16x2: both halves of `low` are needed below
+    e4m3x4_to_bf16((scale_pair & 0xffu) * 0x0101u | ((scale_pair >> 8) & 0xffu) * 0x01010000u, e4m3_multiplier(127), low, high);
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const std::uint32_t scale = w < 2 ? low : high;
+      std::uint32_t v[4];
+#pragma unroll
+      for (int b = 0; b < 4; ++b) v[b] = mul_bf16x2(mul_bf16x2(e2m1x2_raw(words[w], b), two_to_126), scale);
+      store_shared_16(block + chunk_offset(row, 4 * c + w), v[0], v[1], v[2], v[3]);
+    }
+  }
+};
+
+__device__ inline int slot_of(const LatentParams& p, int token, int key) {
+  return key < p.keys ? __ldg(p.indices + static_cast<std::size_t>(token) * p.keys + key) : -1;
+}
+
+// One value of a row, exactly; for references.
+__device__ inline double latent_value(KvFormat format, const LatentPools& pools, bool selected, int slot, int dim) {
+  const std::uint8_t* pool = selected ? pools.selected : pools.window;
+  if (format == KvFormat::bf16)
+    return static_cast<float>(reinterpret_cast<const __nv_bfloat16*>(pool)[static_cast<std::size_t>(slot) * latent_dims + dim]);
+  if (format == KvFormat::v4) {
+    const std::uint8_t* row = v4_values(pool, slot);
+    if (dim >= 448) return static_cast<float>(reinterpret_cast<const __nv_bfloat16*>(row + 448)[dim - 448]);
+    return static_cast<double>(e4m3_to_float(row[dim])) * ue8m0_to_float(v4_scales(pool, slot)[dim / 64]);
+  }
+  if (selected) {
+    const std::uint8_t* row = pool + static_cast<std::size_t>(slot) * 288;
+    return static_cast<double>(e2m1_to_float((row[dim / 2] >> (4 * (dim & 1))) & 15)) * e4m3_to_float(row[256 + dim / 16]);
+  }
+  const std::uint8_t* row = pool + static_cast<std::size_t>(slot) * 528;
+  return static_cast<double>(e4m3_to_float(row[dim])) * ue8m0_to_float(row[512 + dim / 32]);
+}
+
+}  // namespace rackcast::kernels

@@ -1,0 +1,16 @@
+#include "kernels/device.hpp"
+#include "kernels/latent_attention_sm90.cuh"
+#include "kernels/mla_problem.cuh"
+
+namespace rackcast::kernels {
+
+void mla_attention_sm90(const MlaParams& params, int sm_count, Stream stream) {
+  constexpr int bytes = LatentShared<MlaProblem::qk_tiles>::bytes;
+  static const cudaError_t prepared = cudaFuncSetAttribute(latent_attention_sm90<MlaProblem>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  RACKCAST_CUDA_CHECK(prepared);
+  const int items = params.requests * params.tiles * params.splits;
+  latent_attention_sm90<MlaProblem><<<items < sm_count ? items : sm_count, 384, bytes, stream>>>(MlaProblem{params});
+  RACKCAST_LAUNCH_CHECK();
+}
+
+}  // namespace rackcast::kernels

@@ -1,0 +1,49 @@
+// What an item is to the latent attention kernels when rows come from an index list: a token, or one split of its rows.
+#pragma once
+#include "kernels/latent_kv.cuh"
+
+namespace rackcast::kernels {
+
+template <KvFormat format>
+struct SparseProblem {
+  static constexpr int qk_tiles = 8;
+  static constexpr bool direct = format == KvFormat::bf16;
+  static constexpr bool causal = false;
+  static constexpr int consumer_registers = direct ? 232 : format == KvFormat::v4 ? 200 : 192;
+  static constexpr int producer_registers = direct ? 40 : format == KvFormat::v4 ? 104 : 120;
+  using Raw = RawRow<format>;
+  LatentParams p;
+
+  __device__ int items() const { return p.tokens * p.splits; }
+  __device__ int blocks(int) const { return p.blocks_per_split; }
+  __device__ int token(int item) const { return p.splits == 1 ? item : item / p.splits; }
+  __device__ int split(int item) const { return p.splits == 1 ? 0 : item % p.splits; }
+  __device__ int key(int item, int block) const { return (split(item) * p.blocks_per_split + block) * block_rows; }
+  __device__ int slot(int item, int block, int row) const { return slot_of(p, token(item), key(item, block) + row); }
+  __device__ bool selected(int item, int block) const { return key(item, block) >= p.window; }
+  __device__ bool row_valid(int item, int block, int row) const { return slot(item, block, row) >= 0; }
+  __device__ const LatentPools& pools() const { return p.pools; }
+  __device__ const std::uint8_t* any_row() const { return p.pools.window; }
+  __device__ const std::uint8_t* row_address(int item, int block, int row) const {
+    const int s = slot(item, block, row);
+    return s < 0 ? nullptr : (selected(item, block) ? p.pools.selected : p.pools.window) + static_cast<std::size_t>(s) * 1024;
+  }
+  __device__ const __nv_bfloat16* query(int item, int row) const {
+    return p.q + (static_cast<std::size_t>(token(item)) * latent_heads + row) * latent_dims;
+  }
+  __device__ float scale_log2() const { return p.scale_log2; }
+  __device__ float weight(int, int row, float total, float largest) const {
+    return 1.f / (p.splits == 1 && p.sink ? total + exp2f(p.sink[row] * 1.44269504f - largest) : total);
+  }
+  __device__ void store(int item, int row, int column, float a, float b) const {
+    const std::size_t at = (static_cast<std::size_t>(item) * latent_heads + row) * latent_dims + column;  // item = token or split
+    if (p.splits == 1) *reinterpret_cast<std::uint32_t*>(p.out + at) = pack_bf16(a, b);
+    else *reinterpret_cast<float2*>(p.partial_out + at) = make_float2(a, b);
+  }
+  __device__ void store_lse(int item, int row, float log2_sum) const {
+    if (p.splits == 1) p.lse[item * latent_heads + row] = log2_sum * 0.69314718f;
+    else p.partial_lse[item * latent_heads + row] = log2_sum;
+  }
+};
+
+}  // namespace rackcast::kernels
