@@ -1,10 +1,10 @@
 // The Hopper kernel behind sparse latent attention and dense MLA: 64 query rows against blocks of 64 KV rows, K = V.
 //
 // One CTA an SM walks over work items. Warpgroups 0 and 1 compute, warpgroup 2 brings KV rows as bf16 into two block
-// buffers. Blocks come in pairs: warpgroup w multiplies Q with block w (64x64 logits), both agree on the row maxima, swap
-// their probabilities through shared memory, and each accumulates its half of the 512 output columns over both blocks.
-// A buffer is handed back as soon as both warpgroups have read its values, so the next block is converted under the other
-// block's products.
+// buffers, half a block (a stage, 32 rows) at a time. Blocks come in pairs: warpgroup w multiplies Q with block w (64x64
+// logits), both agree on the row maxima, swap their probabilities through shared memory, and each accumulates its half of
+// the 512 output columns over both blocks, stage by stage: a stage is handed back as soon as both warpgroups have read
+// its values, so that the next rows are fetched and converted under the products of the stages after it.
 //
 // Problem (a struct passed by value) says what an item is:
 //   static constexpr int qk_tiles       64-value tiles of a query row: 8 (512) or 9 (576, the last one has no value part)
@@ -20,105 +20,127 @@
 
 namespace rackcast::kernels {
 
+constexpr int stage_rows = 32;
+constexpr int stages = 4;  // two a block
+
 template <int qk_tiles>
 struct LatentShared {
   static constexpr int buffer_bytes = qk_tiles * tile_bytes;
   static constexpr int query = 0;
   static constexpr int keys = buffer_bytes;                      // two buffers
-  static constexpr int exchange = keys + 2 * buffer_bytes;       // P of each warpgroup, where it does not fit into K
-  static constexpr int maxima = exchange + (qk_tiles == 8 ? 2 * tile_bytes : 0);  // float [2][64]
+  static constexpr int exchange = keys + 2 * buffer_bytes;       // P of both warpgroups, or of warpgroup 0 alone
+  static constexpr int maxima = exchange + (qk_tiles == 8 ? 2 : 1) * tile_bytes;  // float [2][64]
   static constexpr int sums = maxima + 512;                      // float [2][64]
-  static constexpr int masks = sums + 512;                       // uint32 [2][2]
-  static constexpr int barriers = masks + 16;                    // full[2], empty[2]
-  static constexpr int bytes = barriers + 32 + 1024;             // the base is rounded up to 1024
-  static constexpr int probabilities(int warpgroup) {            // of MLA: the 64 values that are key only
-    return qk_tiles == 8 ? exchange + warpgroup * tile_bytes : keys + warpgroup * buffer_bytes + 8 * tile_bytes;
+  static constexpr int masks = sums + 512;                       // a bit a row: uint32 [stages]
+  static constexpr int barriers = masks + 16;                    // full[stages], empty[stages]
+  static constexpr int bytes = barriers + 2 * stages * 8 + 1024; // the base is rounded up to 1024
+  // MLA has no room for P of warpgroup 1: it takes the 64 values of block 1 that are key only, and the block's two stages
+  // are handed back together.
+  static constexpr bool shares_block_1 = qk_tiles != 8;
+  static constexpr int probabilities(int warpgroup) {
+    return warpgroup == 1 && shares_block_1 ? keys + buffer_bytes + 8 * tile_bytes : exchange + warpgroup * tile_bytes;
   }
 };
 
 #if defined(RACKCAST_SM90_BODY)
 
+// Where a producer is: blocks of items, in the order in which the consumers take them.
 template <typename Problem>
-__device__ inline void produce_rows(const Problem& problem, std::uint32_t base) {
+struct BlockCursor {
+  int item, block = 0;
+  __device__ bool more(const Problem& problem) const { return item < problem.items(); }
+  __device__ void next(const Problem& problem) {
+    if (++block < problem.blocks(item)) return;
+    block = 0;
+    item += gridDim.x;
+  }
+};
+
+// Four threads a row, eight rows a warp: their bits of the stage's mask.
+__device__ inline void publish_mask(std::uint32_t masks, int stage, int row_in_stage, bool valid) {
+  const unsigned votes = __ballot_sync(0xffffffffu, valid);
+  if ((threadIdx.x & 31) != 0) return;
+  unsigned byte = 0;
+#pragma unroll
+  for (int r = 0; r < 8; ++r) byte |= (votes >> (4 * r) & 1u) << r;
+  asm volatile("st.shared.u8 [%0], %1;" ::"r"(masks + stage * 4 + row_in_stage / 8), "r"(byte) : "memory");
+}
+
+// Rows of the next block wait in registers, and the slots of the block after it, while this one is converted.
+template <typename Problem>
+__device__ inline void convert_rows(const Problem& problem, std::uint32_t base) {
   using Shared = LatentShared<Problem::qk_tiles>;
-  const int thread = threadIdx.x - 256, quarter = thread & 3, row = thread >> 2;
-  const std::uint32_t full = base + Shared::barriers, empty = full + 16;
-  const std::uint32_t masks = base + Shared::masks;
-  int buffer = 0;
+  const int thread = threadIdx.x & 127, quarter = thread & 3, row = thread >> 2;
+  BlockCursor<Problem> now{static_cast<int>(blockIdx.x)}, next = now;
+  if (!now.more(problem)) return;
+  next.next(problem);
+  typename Problem::Raw raw[2];  // of the two stages of a block
+  int slots[2], next_slots[2] = {-1, -1};
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    slots[half] = problem.slot(now.item, 0, half * stage_rows + row);
+    if (next.more(problem)) next_slots[half] = problem.slot(next.item, next.block, half * stage_rows + row);
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) raw[half].load(problem.pools(), problem.selected(now.item, 0), slots[half], quarter);
   std::uint32_t parity = 1;  // the first wait on a fresh barrier passes
-
-  const auto publish_mask = [&](int item, int block) {
-    if (thread < 64) {
-      const unsigned word = __ballot_sync(0xffffffffu, problem.row_valid(item, block, thread));
-      if ((thread & 31) == 0) asm volatile("st.shared.b32 [%0], %1;" ::"r"(masks + buffer * 8 + (thread >> 5) * 4), "r"(word) : "memory");
+  for (int buffer = 0;; buffer ^= 1) {
+    const bool selected = problem.selected(now.item, now.block), more = next.more(problem);
+    const bool next_selected = more && problem.selected(next.item, next.block);
+    now = next;
+    if (more) next.next(problem);
+    const bool after = more && next.more(problem);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int stage = 2 * buffer + half;
+      const std::uint32_t full = base + Shared::barriers + stage * 8, empty = full + stages * 8;
+      mbarrier_wait(empty, parity);
+      publish_mask(base + Shared::masks, stage, row, slots[half] >= 0);
+      raw[half].store(base + Shared::keys + buffer * Shared::buffer_bytes, selected, half * stage_rows + row, quarter);
+      async_proxy_fence();
+      mbarrier_arrive(full);
+      slots[half] = next_slots[half];
+      if (more) raw[half].load(problem.pools(), next_selected, slots[half], quarter);
+      if (after) next_slots[half] = problem.slot(next.item, next.block, half * stage_rows + row);
     }
-  };
-  const auto next_buffer = [&] {
-    buffer ^= 1;
-    if (buffer == 0) parity ^= 1;
-  };
+    if (buffer == 1) parity ^= 1;
+    if (!more) return;
+  }
+}
 
-  if constexpr (Problem::direct) {
-    for (int item = blockIdx.x; item < problem.items(); item += gridDim.x)
-      for (int block = 0, blocks = problem.blocks(item); block < blocks; ++block) {
-        const std::uint8_t* rows[2];
+template <typename Problem>
+__device__ inline void copy_rows(const Problem& problem, std::uint32_t base) {
+  using Shared = LatentShared<Problem::qk_tiles>;
+  const int thread = threadIdx.x & 127, quarter = thread & 3, row = thread >> 2;
+  BlockCursor<Problem> now{static_cast<int>(blockIdx.x)};
+  if (!now.more(problem)) return;
+  const std::uint8_t* sources[2];  // of this block's two stages, found one block ahead
 #pragma unroll
-        for (int half = 0; half < 2; ++half) rows[half] = problem.row_address(item, block, row + 32 * half);
-        mbarrier_wait(empty + buffer * 8, parity);
-        publish_mask(item, block);
-        const std::uint32_t target = base + Shared::keys + buffer * Shared::buffer_bytes;
+  for (int half = 0; half < 2; ++half) sources[half] = problem.row_address(now.item, 0, half * stage_rows + row);
+  std::uint32_t parity = 1;
+  for (int buffer = 0;; buffer ^= 1) {
+    BlockCursor<Problem> next = now;
+    next.next(problem);
+    const bool more = next.more(problem);
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
-#pragma unroll
-          for (int i = 0; i < 2 * Problem::qk_tiles; ++i) {
-            const int chunk = quarter + 4 * i;
-            cp_async_16(target + chunk_offset(row + 32 * half, chunk), rows[half] ? rows[half] + chunk * 16 : problem.any_row(), rows[half] != nullptr);
-          }
-        mbarrier_arrive_after_copies(full + buffer * 8);
-        mbarrier_arrive(full + buffer * 8);
-        next_buffer();
-      }
-  } else {
-    // Rows of the next block wait in registers, and the slots of the block after it, while this one is converted.
-    typename Problem::Raw raw[2];
-    int item = blockIdx.x, block = 0;
-    if (item >= problem.items()) return;
-    int next_item = item, next_block = 0;
-    const auto advance = [&](int& i, int& b) {
-      if (++b == problem.blocks(i)) {
-        b = 0;
-        i += gridDim.x;
-      }
-    };
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      raw[half].load(problem.pools(), problem.selected(item, block), problem.slot(item, block, row + 32 * half), quarter);
-    advance(next_item, next_block);
-    int slots[2] = {-1, -1};
-    if (next_item < problem.items())
-      for (int half = 0; half < 2; ++half) slots[half] = problem.slot(next_item, next_block, row + 32 * half);
-    while (item < problem.items()) {
-      const bool selected = problem.selected(item, block);
-      const bool next_selected = next_item < problem.items() && problem.selected(next_item, next_block);
-      mbarrier_wait(empty + buffer * 8, parity);
-      publish_mask(item, block);
+    for (int half = 0; half < 2; ++half) {
+      const int stage = 2 * buffer + half;
+      const std::uint32_t full = base + Shared::barriers + stage * 8, empty = full + stages * 8;
+      const std::uint8_t* source = sources[half];
+      const std::uint8_t* from = source ? source + quarter * 16 : problem.any_row();
+      mbarrier_wait(empty, parity);
+      publish_mask(base + Shared::masks, stage, row, source != nullptr);
       const std::uint32_t target = base + Shared::keys + buffer * Shared::buffer_bytes;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        raw[half].store(target, selected, row + 32 * half, quarter);
-        if (next_item < problem.items()) raw[half].load(problem.pools(), next_selected, slots[half], quarter);
-      }
-      async_proxy_fence();
-      mbarrier_arrive(full + buffer * 8);
-      next_buffer();
-      item = next_item;
-      block = next_block;
-      if (item >= problem.items()) break;
-      advance(next_item, next_block);
-      if (next_item < problem.items())
-#pragma unroll
-        for (int half = 0; half < 2; ++half) slots[half] = problem.slot(next_item, next_block, row + 32 * half);
+      for (int i = 0; i < 2 * Problem::qk_tiles; ++i)
+        cp_async_16(target + chunk_offset(half * stage_rows + row, quarter + 4 * i), from + (source ? i * 64 : 0), source != nullptr);
+      mbarrier_arrive_after_copies(full);
+      mbarrier_arrive(full);
+      if (more) sources[half] = problem.row_address(next.item, next.block, half * stage_rows + row);
     }
+    if (!more) return;
+    if (buffer == 1) parity ^= 1;
+    now = next;
   }
 }
 
@@ -140,7 +162,7 @@ __device__ inline void consume_rows(const Problem& problem, std::uint32_t base) 
   using Shared = LatentShared<Problem::qk_tiles>;
   const int lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) & 3, group = lane >> 2, pair = lane & 3;
   const int row0 = warp * 16 + group;  // this thread's rows are row0 and row0 + 8
-  const std::uint32_t full = base + Shared::barriers, empty = full + 16, query = base + Shared::query;
+  const std::uint32_t full = base + Shared::barriers, empty = full + stages * 8, query = base + Shared::query;
   const std::uint32_t own_keys = base + Shared::keys + warpgroup * Shared::buffer_bytes;
   const std::uint32_t own_p = base + Shared::probabilities(warpgroup), other_p = base + Shared::probabilities(1 - warpgroup);
   const std::uint32_t maxima = base + Shared::maxima, sums = base + Shared::sums;
@@ -167,7 +189,8 @@ __device__ inline void consume_rows(const Problem& problem, std::uint32_t base) 
     const int blocks = problem.blocks(item);
     for (int block = 0; block < blocks; block += 2, parity ^= 1) {
       float logits[32];
-      mbarrier_wait(full + warpgroup * 8, parity);
+      mbarrier_wait(full + 2 * warpgroup * 8, parity);
+      mbarrier_wait(full + (2 * warpgroup + 1) * 8, parity);
       if constexpr (Problem::direct) async_proxy_fence();
       wgmma_fence();
 #pragma unroll
@@ -243,25 +266,34 @@ __device__ inline void consume_rows(const Problem& problem, std::uint32_t base) 
       accumulators_fence(out);
       wgmma_fence();
 #pragma unroll
-      for (int source = 0; source < 2; ++source) {  // block 0 first in both warpgroups, so that its buffer is free early
+      for (int stage = 0; stage < stages; ++stage) {
+        const int source = stage / 2;  // block
         const std::uint32_t values = base + Shared::keys + source * Shared::buffer_bytes + warpgroup * 4 * tile_bytes;
-        if (source == warpgroup) {  // known when unrolled
 #pragma unroll
-          for (int step = 0; step < 4; ++step) {
+        for (int step = 2 * (stage & 1); step < 2 * (stage & 1) + 2; ++step) {  // of 16 rows
+          const std::uint64_t rows = tile_descriptor(values + step * 2048, tile_bytes);
+          if (source == warpgroup) {  // known when unrolled
             const std::uint32_t a[4] = {p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3]};
-            wgmma_bf16_n256_values(out, a, tile_descriptor(values + step * 2048, tile_bytes), true);
+            wgmma_bf16_n256_values(out, a, rows, true);
+          } else {
+            wgmma_bf16_n256_values_shared(out, tile_descriptor(other_p + step * 32), rows, true);
           }
-        } else {
-#pragma unroll
-          for (int step = 0; step < 4; ++step)
-            wgmma_bf16_n256_values_shared(out, tile_descriptor(other_p + step * 32), tile_descriptor(values + step * 2048, tile_bytes), true);
         }
         wgmma_commit();
       }
-      wgmma_wait<1>();
+      wgmma_wait<3>();
       if (lane == 0) mbarrier_arrive(empty);
-      wgmma_wait<0>();
+      wgmma_wait<2>();
       if (lane == 0) mbarrier_arrive(empty + 8);
+      if constexpr (!Shared::shares_block_1) {
+        wgmma_wait<1>();
+        if (lane == 0) mbarrier_arrive(empty + 16);
+      }
+      wgmma_wait<0>();
+      if (lane == 0) {
+        if constexpr (Shared::shares_block_1) mbarrier_arrive(empty + 16);
+        mbarrier_arrive(empty + 24);
+      }
       accumulators_fence(out);
     }
 
@@ -287,17 +319,19 @@ __device__ inline void consume_rows(const Problem& problem, std::uint32_t base) 
 
 #endif
 
+constexpr int latent_threads = 384;
+
 template <typename Problem>
-__global__ void __launch_bounds__(384, 1) latent_attention_sm90(const __grid_constant__ Problem problem) {
+__global__ void __launch_bounds__(latent_threads, 1) latent_attention_sm90(const __grid_constant__ Problem problem) {
 #if defined(RACKCAST_SM90_BODY)
   cudaTriggerProgrammaticLaunchCompletion();  // a combine kernel may take its place early; it waits for our end itself
   using Shared = LatentShared<Problem::qk_tiles>;
   extern __shared__ std::uint8_t shared_memory[];
   const std::uint32_t base = (shared_address(shared_memory) + 1023u) & ~1023u;
   if (threadIdx.x == 0) {
-    for (int buffer = 0; buffer < 2; ++buffer) {
-      mbarrier_init(base + Shared::barriers + buffer * 8, Problem::direct ? 256 : 128);
-      mbarrier_init(base + Shared::barriers + 16 + buffer * 8, 8);
+    for (int stage = 0; stage < stages; ++stage) {
+      mbarrier_init(base + Shared::barriers + stage * 8, Problem::direct ? 256 : 128);
+      mbarrier_init(base + Shared::barriers + (stages + stage) * 8, 8);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -305,7 +339,8 @@ __global__ void __launch_bounds__(384, 1) latent_attention_sm90(const __grid_con
   const int warpgroup = threadIdx.x >> 7;
   if (warpgroup == 2) {
     registers_decrease<Problem::producer_registers>();
-    produce_rows(problem, base);
+    if constexpr (Problem::direct) copy_rows(problem, base);
+    else convert_rows(problem, base);
   } else if (warpgroup == 1) {
     registers_increase<Problem::consumer_registers>();
     consume_rows<1>(problem, base);

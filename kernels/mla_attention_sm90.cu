@@ -9,7 +9,7 @@ void mla_attention_sm90(const MlaParams& params, int sm_count, Stream stream) {
   static const cudaError_t prepared = cudaFuncSetAttribute(latent_attention_sm90<MlaProblem>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   RACKCAST_CUDA_CHECK(prepared);
   const int items = params.requests * params.tiles * params.splits;
-  latent_attention_sm90<MlaProblem><<<items < sm_count ? items : sm_count, 384, bytes, stream>>>(MlaProblem{params});
+  latent_attention_sm90<MlaProblem><<<items < sm_count ? items : sm_count, latent_threads, bytes, stream>>>(MlaProblem{params});
   RACKCAST_LAUNCH_CHECK();
 }
 

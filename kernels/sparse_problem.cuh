@@ -9,8 +9,8 @@ struct SparseProblem {
   static constexpr int qk_tiles = 8;
   static constexpr bool direct = format == KvFormat::bf16;
   static constexpr bool causal = false;
-  static constexpr int consumer_registers = direct ? 232 : format == KvFormat::v4 ? 200 : 192;
-  static constexpr int producer_registers = direct ? 40 : format == KvFormat::v4 ? 104 : 120;
+  static constexpr int consumer_registers = direct ? 232 : 200;
+  static constexpr int producer_registers = direct ? 40 : 104;
   using Raw = RawRow<format>;
   LatentParams p;
 
