@@ -24,8 +24,11 @@ constexpr float swiglu_limit = 10.0f;
 __device__ inline float swiglu(float gate, float up) {
   gate = fminf(gate, swiglu_limit);
   up = fminf(fmaxf(up, -swiglu_limit), swiglu_limit);
-  return gate / (1.0f + __expf(-gate)) * up;
+  return __fdividef(gate, 1.0f + __expf(-gate)) * up;  // gate -> -inf: the divisor overflows, and 0 is right
 }
+
+// Of a power of two: exact.
+__device__ inline float inverse_of_power(float scale) { return __uint_as_float(0x7f000000u - __float_as_uint(scale)); }
 
 // The smallest power of two that keeps amax within e4m3's 448.
 __device__ inline float scale_for(float amax) {
@@ -73,7 +76,7 @@ __device__ inline void store_swiglu(float (&acc)[2][N / 2], const GroupedProduct
       float largest = 0;
 #pragma unroll
       for (int w = 0; w < 8; ++w) largest = fmaxf(largest, warp_amax[w * MaxTokens + token]);
-      const float scale = scale_for(largest), inverse = 1.0f / scale;
+      const float scale = scale_for(largest), inverse = inverse_of_power(scale);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int slice = warp / 4 * 8 + half * 4 + warp % 4;
@@ -116,7 +119,7 @@ __device__ inline void store_swiglu_wide(float (&acc)[2][64], const GroupedProdu
 #pragma unroll
     for (int low = 0; low < 2; ++low) {
       const int token = half * 64 + warp * 16 + low * 8 + lane / 4;
-      const float scale = scale_for(fmaxf(group_amax[token], group_amax[MaxTokens + token])), inverse = 1.0f / scale;
+      const float scale = scale_for(fmaxf(group_amax[token], group_amax[MaxTokens + token])), inverse = inverse_of_power(scale);
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         const float2 pair = make_float2(acc[half][8 * j + 2 * low] * inverse, acc[half][8 * j + 2 * low + 1] * inverse);

@@ -63,6 +63,9 @@ struct RingPosition {
   }
 };
 
+// The same in every thread of a warp, and the compiler knows it.
+__device__ inline int warpgroup() { return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0); }
+
 __device__ inline int tokens_wide(int tokens) { return tokens <= 8 ? 8 : tokens <= 16 ? 16 : tokens <= 32 ? 32 : tokens <= 64 ? 64 : 128; }
 
 template <typename C>
@@ -235,9 +238,10 @@ struct WeightScales {
 
 // A tile of 65 to 128 tokens, fp8: each warpgroup takes all tokens times its 128 weight rows.
 template <typename C>
-__device__ void consume_wide(const GroupedProduct& product, const GroupedShared<C>& shared, const GroupedTile& tile, RingPosition& ring) {
+__device__ void consume_wide(const GroupedProduct& product, const GroupedShared<C>& shared, const GroupedTile& tile, RingPosition& ring,
+                             WeightScales& weight_scales, const GroupedTile& next) {
 #if RACKCAST_HAVE_WGMMA
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, group = threadIdx.x / 128;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, group = warpgroup();
   const int blocks = product.depth / 128;
   const std::uint32_t my_scales = static_cast<std::uint32_t>(warp * 16 + lane / 4) * 4;
   float acc[2][64];
@@ -245,8 +249,6 @@ __device__ void consume_wide(const GroupedProduct& product, const GroupedShared<
   for (int half = 0; half < 2; ++half)
 #pragma unroll
     for (int i = 0; i < 64; ++i) acc[half][i] = 0;
-  WeightScales weight_scales;
-  weight_scales.load(product, tile);
   if (!C::swiglu && group == 1) weight_scales.of[0].x = weight_scales.of[0].y, weight_scales.of[1].x = weight_scales.of[1].y;
   for (int block = 0; block < blocks; ++block) {
     const std::uint32_t weights = shared.stages + ring.stage * C::stage_bytes, tokens = weights + C::weight_bytes;
@@ -270,6 +272,7 @@ __device__ void consume_wide(const GroupedProduct& product, const GroupedShared<
       for (int i = 0; i < 64; ++i) acc[half][i] += part[i] * factor[C::swiglu ? i / 4 % 2 : 0][i % 4 / 2];
     }
   }
+  weight_scales.load(product, next);  // arrives while this tile is stored
   if constexpr (C::swiglu)
     store_swiglu_wide<C::max_tokens>(acc, product, tile, shared.epilogue);
   else
@@ -278,16 +281,15 @@ __device__ void consume_wide(const GroupedProduct& product, const GroupedShared<
 }
 
 template <typename C, int N>
-__device__ void consume(const GroupedProduct& product, const GroupedShared<C>& shared, const GroupedTile& tile, RingPosition& ring) {
-  const int group = threadIdx.x / 128;
+__device__ void consume(const GroupedProduct& product, const GroupedShared<C>& shared, const GroupedTile& tile, RingPosition& ring,
+                        WeightScales& weight_scales, const GroupedTile& next) {
+  const int group = warpgroup();
   const int blocks = product.depth / 128;
   float acc[2][N / 2];
 #pragma unroll
   for (int half = 0; half < 2; ++half)
 #pragma unroll
     for (int i = 0; i < N / 2; ++i) acc[half][i] = 0;
-  WeightScales weight_scales;
-  if constexpr (!C::fp4) weight_scales.load(product, tile);
   for (int block = 0; block < blocks; ++block) {
     const std::uint32_t weights = shared.stages + ring.stage * C::stage_bytes, tokens = weights + C::weight_bytes;
     const std::uint32_t scales = shared.scales + ring.stage * C::scale_bytes;
@@ -301,6 +303,7 @@ __device__ void consume(const GroupedProduct& product, const GroupedShared<C>& s
     }
     release_stage<C>(shared, ring);
   }
+  if constexpr (!C::fp4) weight_scales.load(product, next);  // arrives while this tile is stored
   if constexpr (C::swiglu)
     store_swiglu<C::max_tokens, N>(acc, product, tile, shared.epilogue);
   else
@@ -342,17 +345,23 @@ __global__ void __launch_bounds__(C::threads, 1) grouped_product_kernel(const __
       if constexpr (C::Product::asynchronous) registers_up<232>();
 #endif
       RingPosition ring;
-      GroupedTile tile;
-      while (schedule.next(tile)) {
+      GroupedTile tile, next;
+      WeightScales scales;
+      bool more = schedule.next(tile);
+      if (more && !C::fp4) scales.load(product, tile);
+      while (more) {
+        next = tile;
+        more = schedule.next(next);
         switch (tokens_wide(tile.tokens)) {
-          case 8: consume<C, 8>(product, shared, tile, ring); break;
-          case 16: consume<C, 16>(product, shared, tile, ring); break;
-          case 32: consume<C, 32>(product, shared, tile, ring); break;
-          case 64: consume<C, 64>(product, shared, tile, ring); break;
+          case 8: consume<C, 8>(product, shared, tile, ring, scales, next); break;
+          case 16: consume<C, 16>(product, shared, tile, ring, scales, next); break;
+          case 32: consume<C, 32>(product, shared, tile, ring, scales, next); break;
+          case 64: consume<C, 64>(product, shared, tile, ring, scales, next); break;
           default:
-            if constexpr (C::wide_tiles) consume_wide<C>(product, shared, tile, ring);
-            else if constexpr (C::max_tokens == 128) consume<C, 128>(product, shared, tile, ring);
+            if constexpr (C::wide_tiles) consume_wide<C>(product, shared, tile, ring, scales, next);
+            else if constexpr (C::max_tokens == 128) consume<C, 128>(product, shared, tile, ring, scales, next);
         }
+        tile = next;
       }
     }
     if constexpr (C::cluster > 1) cluster_sync();  // nobody leaves while its pair may still write to it

@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(threads) scatter_kernel(const Permutation p, c
   }
   const unsigned mine = 0xffu << (threadIdx.x & 24);
   for (int step = 1; step < 8; step <<= 1) amax = fmaxf(amax, __shfl_xor_sync(mine, amax, step));
-  const float scale = power_scale(amax), inverse = 1.0f / scale;
+  const float scale = power_scale(amax), inverse = __uint_as_float(0x7f000000u - __float_as_uint(scale));  // of a power of two: exact
   std::uint32_t packed[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {

@@ -2,6 +2,7 @@
 #include "kernels/moe_gemm.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
