@@ -56,17 +56,21 @@ const std::string& CostSpec::form(const std::string& family, const std::string& 
   return found->second.form;
 }
 
-const CostParameter& CostSpec::get(const std::string& family, const std::string& parameter,
-                                   const std::string& model) const {
+const CostParameter* CostSpec::find(const std::string& family, const std::string& parameter, const std::string& model) const {
   if (const CostFamily* own = override_of(*this, family, model)) {
     const auto found = own->parameters.find(parameter);
-    if (found != own->parameters.end()) return found->second;
+    if (found != own->parameters.end()) return &found->second;
   }
   const auto entry = families.find(family);
   if (entry != families.end()) {
     const auto found = entry->second.parameters.find(parameter);
-    if (found != entry->second.parameters.end()) return found->second;
+    if (found != entry->second.parameters.end()) return &found->second;
   }
+  return nullptr;
+}
+
+const CostParameter& CostSpec::get(const std::string& family, const std::string& parameter, const std::string& model) const {
+  if (const CostParameter* found = find(family, parameter, model)) return *found;
   throw UserError("costs of " + name + ": " + family + "." + parameter + " is needed by this model and missing; add it " +
                   "to the cost file");
 }
@@ -79,6 +83,10 @@ double ParameterReader::value(const std::string& family, const std::string& para
   const CostParameter& found = costs_.get(family, parameter, model_);
   weakest_ = std::max(weakest_, found.basis);
   return found.value;
+}
+
+double ParameterReader::value_or(const std::string& family, const std::string& parameter, double otherwise) {
+  return costs_.find(family, parameter, model_) ? value(family, parameter) : otherwise;
 }
 
 Basis ParameterReader::take_basis() {

@@ -43,6 +43,7 @@ struct CostSpec {
 
   bool has(const std::string& family, const std::string& model = {}) const;
   const std::string& form(const std::string& family, const std::string& model = {}) const;
+  const CostParameter* find(const std::string& family, const std::string& parameter, const std::string& model = {}) const;
   // The model's override if there is one; UserError naming the file and key if neither exists.
   const CostParameter& get(const std::string& family, const std::string& parameter, const std::string& model = {}) const;
 };

@@ -20,6 +20,20 @@ double distinct_ranks(int ranks, int experts, int top_k) {
   return ranks * (1 - misses);
 }
 
+namespace {
+
+const char* expert_family(WeightType type) {
+  switch (type) {
+    case WeightType::bf16: return "moe_bf16";
+    case WeightType::fp8: return "moe_fp8";
+    case WeightType::fp4: return "moe_fp4";
+    case WeightType::nvfp4: return "moe_nvfp4";
+  }
+  return "";
+}
+
+}  // namespace
+
 ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
     : shape_(shape), ranks_(context.ranks), tensor_parallel_(context.tensor_parallel), fused_(context.fused_experts()),
       nvlink_domain_(context.nvlink_domain) {
@@ -51,7 +65,9 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
     }
     return;
   }
-  grouped_ = read.roofline(type == WeightType::fp4 ? "moe_fp4" : type == WeightType::fp8 ? "moe_fp8" : "moe_bf16");
+  row_s_ = read.value_or(expert_family(type), "row_ns", 0) * 1e-9;
+  received_ = distinct_ranks(spread, shape.experts, shape.top_k) / spread;
+  grouped_ = read.roofline(expert_family(type));
   route_ = read.stream("route");
   if (tensor_parallel_ || ranks_ == 1) return;
   dispatch_ = read_exchange(read, "a2a_dispatch", hidden_ * (1 + 1.0 / 32));
@@ -118,7 +134,7 @@ int ExpertSide::evaluate(double largest, double total, const ExpertLoad& load,
   if (!tensor_parallel_ && ranks_ > 1) exchange(dispatch_, "dispatch", largest, total, load, out[static_cast<std::size_t>(n++)]);
   const double acts = rows * (3 * hidden_ + 2 * intermediate_);
   out[static_cast<std::size_t>(n++)] = {"routed experts", shape_.layers * rows * expert_flops_, shape_.layers * (weights + acts),
-              shape_.layers * grouped_.seconds(rows * expert_flops_, weights + acts), grouped_.basis};
+              shape_.layers * (grouped_.seconds(rows * expert_flops_, weights + acts) + row_s_ * total * received_ * load.ingress_max), grouped_.basis};
   if (!tensor_parallel_ && ranks_ > 1) exchange(combine_, "combine", largest, total, load, out[static_cast<std::size_t>(n++)]);
   return n;
 }

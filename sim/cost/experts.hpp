@@ -53,6 +53,7 @@ class ExpertSide {
   double expert_weights_, expert_flops_, hidden_, intermediate_, cut_;
   double shared_bytes_ = 0, shared_flops_ = 0;
   Roofline grouped_, route_;
+  double row_s_ = 0, received_ = 1;  // permutation of a token that reaches the rank; share of all tokens that do
   // fused form
   double g_ = 1, t0_s_ = 0, reduce_bytes_per_s_ = 1, link_bytes_per_s_ = 1, p_ = 1;
   Basis fused_basis_ = Basis::measured;

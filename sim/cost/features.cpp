@@ -81,11 +81,13 @@ void FeatureMap::compute(const RankBatch& b, Features& x) const {
     const Queries d = draft ? Queries{draft_count, decode_mean, b.draft_requests, b.draft_requests * decode_mean} : decode;
     f[decode_pairs] = d.count * keys(p, d.context) * p.passes;
     f[decode_bytes] = kv_bytes(p, d) * p.passes;
-    f[prefill_pairs] = f[prefill_bytes] = 0;
+    f[decode_queries] = d.count * p.passes;
+    f[prefill_pairs] = f[prefill_bytes] = f[prefill_queries] = 0;
     if (draft || b.prefill_tokens <= 0) continue;
     const Queries& q = p.rows == Rows::tail_tokens ? tail : all;
     f[prefill_pairs] = q.count * keys(p, q.context);
     f[prefill_bytes] = kv_bytes(p, q);
+    f[prefill_queries] = q.count;
   }
   for (std::size_t i = 0; i < index_patterns_.size(); ++i) {
     const IndexPattern& p = index_patterns_[i];

@@ -14,7 +14,7 @@ namespace rackcast {
 constexpr int row_features = 7;  // enum Rows without none, in its order
 constexpr int max_patterns = 6;
 constexpr int max_index_patterns = 4;
-enum PatternFeature { decode_pairs, decode_bytes, prefill_pairs, prefill_bytes, pattern_width };
+enum PatternFeature { decode_pairs, decode_bytes, decode_queries, prefill_pairs, prefill_bytes, prefill_queries, pattern_width };
 enum IndexFeature { score_pairs, score_bytes, logit_bytes, index_width };
 constexpr int feature_count = row_features + max_patterns * pattern_width + max_index_patterns * index_width;
 using Features = std::array<double, feature_count>;

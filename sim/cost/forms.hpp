@@ -39,6 +39,7 @@ class ParameterReader {
  public:
   ParameterReader(const CostSpec& costs, std::string model) : costs_(costs), model_(std::move(model)) {}
   double value(const std::string& family, const std::string& parameter);
+  double value_or(const std::string& family, const std::string& parameter, double otherwise);
   bool has(const std::string& family) const { return costs_.has(family, model_); }
   const std::string& form(const std::string& family) const { return costs_.form(family, model_); }
   Basis take_basis();  // weakest since the last call

@@ -46,7 +46,7 @@ class Builder {
       add_index(g, rows);
       add_streams(g.count, rows, Group::other);
       add_engram(g, rows);
-      add_composite(g.count, rows);
+      add_composite(g.count, rows, g.attends);
       add_all_reduce(2.0 * g.count, rows);
     }
     add_head();
@@ -123,6 +123,8 @@ class Builder {
       op.launches = group == Group::draft ? pattern.passes : 1;
       op.gate = op.flops_of = pattern_feature(number, prefill ? prefill_pairs : decode_pairs);
       op.bytes_of = pattern_feature(number, prefill ? prefill_bytes : decode_bytes);
+      op.rows_of = pattern_feature(number, prefill ? prefill_queries : decode_queries);
+      op.seconds_per = read_.value_or(fmt::format("{}_{}", family, prefill ? "prefill" : "decode"), "row_ns", 0) * 1e-9 / cut_;
       // Multiply-adds of scores and values per query-key pair: absorbed mla works on the latent, a prefill on heads.
       const double width = mla && !prefill ? 2.0 * a.kv_rank + a.rope_dim
                            : mla           ? a.head_dim + a.rope_dim + a.value_dim
@@ -192,18 +194,20 @@ class Builder {
     add(std::move(op));
   }
 
-  // What a layer costs beyond its operators (dependency gaps, unlisted traffic), fitted on whole steps of this model.
-  void add_composite(double layers, Rows rows) {
-    if (!read_.has("composite")) return;
+  // What a layer costs beyond its operators (dependency gaps, unlisted traffic), fitted on whole steps or layers.
+  void add_composite(double layers, Rows rows, Attends attends) {
+    const char* own = attends == Attends::window ? "composite_window" : attends == Attends::selected ? "composite_selected" : "composite_all";
+    const std::string family = read_.has(own) ? own : "composite";
+    if (!read_.has(family)) return;
     Operator op;
     op.name = "layer composite";
+    op.shape = "a0 + a1 x rows";
     op.group = Group::attention;
     op.layers = layers;
-    op.form.t0_s = read_.value("composite", "a0_us") * 1e-6;
-    op.seconds_per = read_.value("composite", "a1_us") * 1e-6;
+    op.form.t0_s = read_.value(family, "a0_us") * 1e-6;
+    op.seconds_per = read_.value(family, "a1_us") * 1e-6;
     op.form.basis = read_.take_basis();
     op.gate = op.flops_of = op.bytes_of = feature_of(rows);
-    op.shape = "a0 + a1 x rows";
     add(std::move(op));
   }
 
@@ -221,6 +225,7 @@ class Builder {
     op.form.basis = read_.take_basis();
     op.gate = op.flops_of = op.bytes_of = feature_of(rows);
     op.bytes_per = 2.0 * m_.hidden * 2 * (cut_ - 1) / cut_;
+    op.half_bytes = read_.value_or("all_reduce", "half_mb", 0) * 1e6;
     op.shape = fmt::format("x{} over {}", m_.hidden, cut_);
     add(op);
     op.name = "all-reduce of experts";

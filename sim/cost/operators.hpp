@@ -1,6 +1,7 @@
 // The operators of one rank's step (everything but routed experts): what each costs as a linear function of the batch's
 // features. The list follows from the model's shapes; the cost file gives the rates.
 #pragma once
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct Operator {
   int bytes_of = 0;
   double bytes_per = 0;
   double bytes_fixed = 0;     // weights
-  double seconds_per = 0;     // per unit of `gate`: what a composite adds per token
+  int rows_of = -1;           // feature that seconds_per counts; -1: gate
+  double seconds_per = 0;     // per row: padding of a query's tile, or what a composite adds
+  double half_bytes = 0;      // bytes at which a link reaches half of its rate
   std::string shape;          // without the row count
 
   double flops(const Features& x) const { return layers * flops_per * x[static_cast<std::size_t>(flops_of)]; }
@@ -32,14 +35,14 @@ struct Operator {
     return layers * (bytes_fixed + bytes_per * x[static_cast<std::size_t>(bytes_of)]);
   }
   double seconds(const Features& x) const {
-    const double rows = x[static_cast<std::size_t>(gate)];
-    if (rows <= 0) return 0;
-    return layers * (launches * form.t0_s + seconds_per * rows +
-                     p_norm(flops_per * x[static_cast<std::size_t>(flops_of)] / form.flops_per_s,
-                            (bytes_fixed + bytes_per * x[static_cast<std::size_t>(bytes_of)]) / form.bytes_per_s, form.p));
+    if (x[static_cast<std::size_t>(gate)] <= 0) return 0;
+    const double moved = bytes_fixed + bytes_per * x[static_cast<std::size_t>(bytes_of)];
+    const double timed = half_bytes > 0 ? moved + std::sqrt(moved * half_bytes) : moved;
+    return layers * (launches * form.t0_s + seconds_per * x[static_cast<std::size_t>(rows_of < 0 ? gate : rows_of)] +
+                     p_norm(flops_per * x[static_cast<std::size_t>(flops_of)] / form.flops_per_s, timed / form.bytes_per_s, form.p));
   }
   // True when time depends on one row count only, so that it can be kept in a table by that count.
-  bool by_rows() const { return gate < row_features && flops_of == gate && bytes_of == gate; }
+  bool by_rows() const { return gate < row_features && flops_of == gate && bytes_of == gate && rows_of < 0; }
 };
 
 // Fills `map` with the patterns that the operators refer to.

@@ -164,13 +164,15 @@ double bytes_per_weight(WeightType type) {
     case WeightType::bf16: return 2;
     case WeightType::fp8: return 1;
     case WeightType::fp4: return 0.5 + 1.0 / 32;
+    case WeightType::nvfp4: return 0.5 + 1.0 / 16;
   }
   return 0;
 }
 
 WeightType expert_weights(const ModelSpec& model, const GpuSpec& gpu) {
   const bool lacks_fp4 = gpu.fp4 <= FlopsPerSecond{};
-  return model.experts.weights == WeightType::fp4 && lacks_fp4 ? WeightType::fp8 : model.experts.weights;
+  const bool is_fp4 = model.experts.weights == WeightType::fp4 || model.experts.weights == WeightType::nvfp4;
+  return is_fp4 && lacks_fp4 ? WeightType::fp8 : model.experts.weights;
 }
 
 double expert_parameters(const ModelSpec& model) { return 3.0 * model.hidden * model.experts.intermediate; }

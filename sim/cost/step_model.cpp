@@ -60,17 +60,16 @@ class RowCurve {
 // An operator of several features, cut down to what its time needs.
 struct DirectOperator {
   explicit DirectOperator(const Operator& op)
-      : gate(op.gate), flops_of(op.flops_of), bytes_of(op.bytes_of), group(static_cast<int>(op.group)), layers(op.layers),
-        fixed_s(op.launches * op.form.t0_s), per_gate_s(op.seconds_per), per_flops_s(op.flops_per / op.form.flops_per_s),
+      : gate(op.gate), flops_of(op.flops_of), bytes_of(op.bytes_of), rows_of(op.rows_of < 0 ? op.gate : op.rows_of), group(static_cast<int>(op.group)), layers(op.layers),
+        fixed_s(op.launches * op.form.t0_s), per_row_s(op.seconds_per), per_flops_s(op.flops_per / op.form.flops_per_s),
         per_bytes_s(op.bytes_per / op.form.bytes_per_s), bytes_fixed_s(op.bytes_fixed / op.form.bytes_per_s), p(op.form.p) {}
   double seconds(const Features& x) const {
-    const double rows = x[static_cast<std::size_t>(gate)];
-    if (rows <= 0) return 0;
-    return layers * (fixed_s + per_gate_s * rows + p_norm(per_flops_s * x[static_cast<std::size_t>(flops_of)],
+    if (x[static_cast<std::size_t>(gate)] <= 0) return 0;
+    return layers * (fixed_s + per_row_s * x[static_cast<std::size_t>(rows_of)] + p_norm(per_flops_s * x[static_cast<std::size_t>(flops_of)],
                                                           bytes_fixed_s + per_bytes_s * x[static_cast<std::size_t>(bytes_of)], p));
   }
-  int gate, flops_of, bytes_of, group;
-  double layers, fixed_s, per_gate_s, per_flops_s, per_bytes_s, bytes_fixed_s, p;
+  int gate, flops_of, bytes_of, rows_of, group;
+  double layers, fixed_s, per_row_s, per_flops_s, per_bytes_s, bytes_fixed_s, p;
 };
 
 struct RankTime {

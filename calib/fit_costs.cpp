@@ -1,0 +1,76 @@
+#include "calib/fit_costs.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace rackcast::calib {
+
+namespace {
+
+std::vector<double> prior_of(const CostSpec& costs, const Form& form, const std::string& family, const std::string& model) {
+  std::vector<double> values;
+  for (const Parameter& p : form.parameters) {
+    const CostParameter* known = costs.find(family, std::string(p.name), model);
+    const double middle = p.positive ? std::sqrt(p.low * p.high) : 0;
+    values.push_back(known ? std::clamp(known->value, p.low, p.high) : middle);
+  }
+  return values;
+}
+
+// Single-kernel tables tell how well a family is known, not how well each parameter is: an interval is never narrower
+// than the cross-validated error (80% of a normal spread whose mean absolute value it is: 1.6 times).
+void write_parameter(CostParameter& out, const FittedParameter& p, const FamilyFit& fit, bool multiplies_time) {
+  out.value = p.value;
+  out.lo = p.lo;
+  out.hi = p.hi;
+  if (multiplies_time && p.value > 0) {
+    const double spread = std::exp(1.6 * std::max(fit.cross_validated_error, fit.mean_error));
+    out.lo = std::min(out.lo, p.value / spread);
+    out.hi = std::max(out.hi, p.value * spread);
+  }
+  out.basis = fit.basis;
+  out.source = fmt::format("fit of {} points, mean error {:.1f}%, cross-validated {:.1f}%: {}", fit.points, 100 * fit.mean_error,
+                           100 * fit.cross_validated_error, fit.source);
+}
+
+bool is_rate(const std::string& name) { return name.find("tflops") != std::string::npos || name.find("gbs") != std::string::npos; }
+
+// Six significant digits: files stay readable and bytes do not depend on the last bit of a compiler.
+double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
+}  // namespace
+
+CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points, const FamilyFitOptions& options,
+                  int smallest_family) {
+  std::map<std::pair<std::string, std::string>, std::vector<FitPoint>> families;  // by model and family
+  for (const FitPoint& p : points)
+    if (p.gpu == gpu) families[{p.model, p.family}].push_back(p);
+  CostFit result{prior, {}, {}};
+  for (const auto& [key, members] : families) {
+    const auto& [model, family] = key;
+    if (static_cast<int>(members.size()) < smallest_family) {
+      result.notes.push_back(fmt::format("{}: {} points only, prior kept", family, members.size()));
+      continue;
+    }
+    const Form& form = form_of_family(family);
+    const FamilyFit fit = fit_family(form, members, prior_of(prior, form, family, model), options);
+    CostFamily& out = model.empty() ? result.costs.families[family] : result.costs.models[model].families[family];
+    for (const FittedParameter& p : fit.parameters) {
+      if (!p.fallback.empty()) {
+        result.notes.push_back(fmt::format("{}.{}: {}, prior kept", family, p.name, p.fallback));
+        if (prior.find(family, p.name, model)) continue;
+      }
+      CostParameter& parameter = out.parameters[p.name];
+      write_parameter(parameter, p, fit, is_rate(p.name) || p.name == "t0_us" || p.name == "alpha_us");
+      if (!p.fallback.empty()) parameter.basis = Basis::assumed;  // no prior in the file: the form's middle
+      for (double* value : {&parameter.value, &parameter.lo, &parameter.hi}) *value = rounded(*value);
+    }
+    result.families.push_back(fit);
+  }
+  return result;
+}
+
+}  // namespace rackcast::calib

@@ -1,0 +1,21 @@
+// Points in, cost file out: fits every family of one GPU and writes the results over a prior cost file, with intervals,
+// errors and sources. What was not fitted keeps its prior.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "calib/fit_family.hpp"
+
+namespace rackcast::calib {
+
+struct CostFit {
+  CostSpec costs;
+  std::vector<FamilyFit> families;
+  std::vector<std::string> notes;  // families left at their prior, and why
+};
+
+// points of other GPUs are ignored. Families with fewer points than smallest_family keep their prior.
+CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points,
+                  const FamilyFitOptions& options = {}, int smallest_family = 5);
+
+}  // namespace rackcast::calib

@@ -1,0 +1,38 @@
+// Fits one family on one GPU and says how far it may be trusted: cross-validated error, bootstrap intervals, and which
+// parameters the points cannot tell (they keep their prior).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "calib/fit_solver.hpp"
+
+namespace rackcast::calib {
+
+struct FittedParameter {
+  std::string name;
+  double value = 0, lo = 0, hi = 0;  // 10th to 90th percentile of the bootstrap
+  std::string fallback;              // why the prior was kept; empty: fitted
+};
+
+struct FamilyFit {
+  std::string gpu, model, family, form;
+  std::vector<FittedParameter> parameters;
+  int points = 0;
+  double mean_error = 0, median_error = 0, p90_error = 0, cross_validated_error = 0;  // fractions
+  double flops_lo = 0, flops_hi = 0, bytes_lo = 0, bytes_hi = 0;                       // range of the points
+  std::string source;                // of the points, joined
+  Basis basis = Basis::published;    // the weakest of the points
+};
+
+struct FamilyFitOptions {
+  int folds = 5;
+  int bootstraps = 200;
+  double largest_spread = 2;         // hi/lo beyond this: the points do not determine the parameter
+  std::uint64_t seed = 1;
+};
+
+// prior: start values in the form's order; kept where the points do not decide.
+FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior,
+                     const FamilyFitOptions& options = {});
+
+}  // namespace rackcast::calib

@@ -1,0 +1,93 @@
+// Tables of modules with one column an axis: gpu, op, backend, kernel, dtype, kv_dtype, phase, tokens, batch, seq, past_kv,
+// m, n, k, hidden, inter, topk, experts, heads, ep, gpus, bytes, distribution, latency_us, source.
+#include "calib/fit_import.hpp"
+#include "calib/fit_work.hpp"
+
+namespace rackcast::calib {
+
+namespace {
+
+class Row {
+ public:
+  Row(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
+  double number(const char* column, double otherwise = 0) const { return table_.number(row_, column).value_or(otherwise); }
+  const std::string& text(const char* column) const { return table_.text(row_, column); }
+
+ private:
+  const CsvTable& table_;
+  std::size_t row_;
+};
+
+// V3 shapes: 512 + 64 latent, heads of 128 + 64 and 128.
+std::string mla(FitPoint& p, const Row& r) {
+  const double batch = r.number("batch"), past = r.number("past_kv"), heads = r.number("heads");
+  const bool fp8 = r.text("kv_dtype") == "fp8";
+  const double row_bytes = fp8 ? 656 : 1152;
+  if (!fp8) return "KV in BF16";
+  if (r.text("phase") == "generation") {
+    const double pairs = batch * (past + 1);
+    p.family = "attention_mla_decode";
+    p.flops = pairs * heads * 2 * (2 * 512 + 64);
+    p.bytes = pairs * row_bytes;
+    return {};
+  }
+  const double fresh = r.number("seq");
+  p.family = "attention_mla_prefill";
+  p.flops = batch * fresh * (past + fresh / 2) * heads * 2 * (128 + 64 + 128);
+  p.bytes = batch * (past + fresh) * row_bytes;
+  return {};
+}
+
+std::string experts(FitPoint& p, const Row& r) {
+  if (r.text("distribution") != "balanced") return "skewed routing";
+  const std::string& dtype = r.text("dtype");
+  if (r.text("kernel").find("min_latency") != std::string::npos) return "kernel that engines use at a few tokens only";
+  if (dtype != "nvfp4" && dtype != "fp8_block") return "expert dtype without a family";
+  p.family = dtype == "nvfp4" ? "moe_nvfp4" : "moe_fp8";
+  expert_work(p, {r.number("hidden"), r.number("inter"), r.number("experts"), r.number("topk")}, r.number("tokens"), r.number("ep", 1),
+              dtype == "nvfp4" ? WeightType::nvfp4 : WeightType::fp8);
+  return {};
+}
+
+std::string gemm(FitPoint& p, const Row& r) {
+  if (r.text("dtype") != "fp8_block") return "dense rows that the kernel tables hold too";
+  p.family = "dense_fp8";
+  gemm_work(p, r.number("m"), r.number("n"), r.number("k"), WeightType::fp8);
+  return {};
+}
+
+std::string all_reduce(FitPoint& p, const Row& r) {
+  const double ranks = r.number("gpus");
+  if (ranks < 2) return "one GPU";
+  p.family = "all_reduce";
+  p.ranks = ranks;
+  p.link_bytes = 2 * r.number("bytes") * (ranks - 1) / ranks;
+  return {};
+}
+
+std::string describe(FitPoint& p, const Row& r) {
+  const std::string& op = r.text("op");
+  if (op == "mla") return mla(p, r);
+  if (op == "moe") return experts(p, r);
+  if (op == "gemm") return gemm(p, r);
+  if (op == "custom_allreduce") return all_reduce(p, r);
+  return "op without a form here: " + op;
+}
+
+}  // namespace
+
+void import_module_points(const CsvTable& t, Imported& out) {
+  for (std::size_t row = 0; row < t.rows(); ++row) {
+    const Row r(t, row);
+    FitPoint p;
+    p.gpu = gpu_name(r.text("gpu"));
+    p.time_s = r.number("latency_us") * 1e-6;
+    p.source = r.text("source");
+    p.shape = r.text("op") + " " + r.text("phase") + " tokens=" + r.text("tokens") + " batch=" + r.text("batch") + " past=" + r.text("past_kv");
+    const std::string reason = p.gpu.empty() ? "GPU that we have no file for" : p.time_s <= 0 ? "no time given" : describe(p, r);
+    if (reason.empty()) out.points.push_back(p);
+    else ++out.left_out[reason];
+  }
+}
+
+}  // namespace rackcast::calib

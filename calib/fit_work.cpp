@@ -1,0 +1,35 @@
+#include "calib/fit_work.hpp"
+
+#include "sim/cost/experts.hpp"
+
+namespace rackcast::calib {
+
+void gemm_work(FitPoint& p, double m, double n, double k, WeightType type) {
+  const double input = type == WeightType::bf16 ? 2 : 1;
+  p.flops = 2 * m * n * k;
+  p.bytes = n * k * bytes_per_weight(type) + m * (k * input + n * 2);
+}
+
+void expert_work(FitPoint& p, const ExpertLayer& l, double tokens, double ranks, WeightType type) {
+  const double parameters = 3 * l.hidden * l.intermediate;
+  const double rows = tokens * l.top_k / ranks;
+  const double touched = touched_slots(l.experts / ranks, l.experts, l.top_k, tokens);
+  p.flops = 2 * parameters * rows;
+  p.bytes = touched * parameters * bytes_per_weight(type) + rows * (3 * l.hidden + 2 * l.intermediate);
+  p.ranks = ranks;
+  p.units = tokens;  // single-rank tables pass every token through permutation
+}
+
+void fused_expert_work(FitPoint& p, const ExpertLayer& l, double tokens, double ranks, WeightType type) {
+  expert_work(p, l, tokens * ranks, ranks, type);
+  p.link_bytes = tokens * l.top_k * 3 * l.hidden * (ranks - 1) / ranks;
+  p.reduce_bytes = tokens * l.hidden * 2 * (1 + l.top_k);
+}
+
+void exchange_work(FitPoint& p, const ExpertLayer& l, double tokens, double ranks, double bytes_per_copy, bool unique) {
+  const double copies = unique ? distinct_ranks(static_cast<int>(ranks), static_cast<int>(l.experts), static_cast<int>(l.top_k)) : l.top_k;
+  p.link_bytes = tokens * copies * bytes_per_copy * (ranks - 1) / ranks;
+  p.ranks = ranks;
+}
+
+}  // namespace rackcast::calib

@@ -1,0 +1,114 @@
+// rackcast fit: measurements in, cost file out.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "calib/fit_costs.hpp"
+#include "calib/fit_import.hpp"
+#include "calib/fit_layers.hpp"
+#include "sim/base/error.hpp"
+#include "sim/cli/verbs.hpp"
+
+namespace rackcast {
+
+namespace {
+
+struct FitOptions {
+  std::vector<std::string> files;
+  std::string out, gpu, prior;
+  int bootstraps = 200;
+  std::uint64_t seed = 1;
+  bool json = false;
+};
+
+std::string one_gpu(const FitOptions& o, const std::vector<calib::FitPoint>& points) {
+  std::set<std::string> found;
+  for (const calib::FitPoint& p : points) found.insert(p.gpu);
+  if (!o.gpu.empty()) {
+    if (!found.count(o.gpu)) throw UserError("no point is of GPU " + o.gpu + "; the files hold " + fmt::format("{}", fmt::join(found, ", ")));
+    return o.gpu;
+  }
+  if (found.size() == 1) return *found.begin();
+  throw UserError("the files hold points of " + fmt::format("{}", fmt::join(found, ", ")) + "; choose one with --gpu");
+}
+
+// Kernel families first; then composites, on what those leave unexplained.
+calib::CostFit fit_all(const FitOptions& o, const std::string& gpu, std::vector<calib::FitPoint> points, const Catalog& catalog) {
+  const calib::FamilyFitOptions options{.bootstraps = o.bootstraps, .seed = o.seed};
+  std::vector<calib::FitPoint> kernels, layers;
+  std::set<std::string> models;
+  for (calib::FitPoint& p : points) {
+    if (p.gpu != gpu) continue;
+    const bool layer = p.family.rfind("composite", 0) == 0;
+    if (layer) models.insert(p.model);
+    (layer ? layers : kernels).push_back(std::move(p));
+  }
+  calib::CostFit fit = calib::fit_costs(read_costs(catalog, o.prior.empty() ? gpu : o.prior), gpu, kernels, options);
+  for (const std::string& name : models)
+    calib::explain_layers(layers, fit.costs, read_yaml_as<ModelSpec>(catalog.find("models", name), catalog.read_options({}, "models")));
+  calib::CostFit composites = calib::fit_costs(fit.costs, gpu, layers, options);
+  fit.costs = std::move(composites.costs);
+  fit.families.insert(fit.families.end(), composites.families.begin(), composites.families.end());
+  fit.notes.insert(fit.notes.end(), composites.notes.begin(), composites.notes.end());
+  return fit;
+}
+
+nlohmann::ordered_json as_json(const std::string& gpu, const calib::CostFit& fit) {
+  nlohmann::ordered_json out{{"gpu", gpu}, {"families", nlohmann::ordered_json::array()}, {"notes", fit.notes}};
+  for (const calib::FamilyFit& f : fit.families) {
+    nlohmann::ordered_json row{{"family", f.family}, {"model", f.model}, {"form", f.form}, {"points", f.points},
+                               {"mean_error", f.mean_error}, {"median_error", f.median_error}, {"p90_error", f.p90_error},
+                               {"cross_validated_error", f.cross_validated_error}};
+    for (const calib::FittedParameter& p : f.parameters)
+      row["parameters"][p.name] = {{"value", p.value}, {"lo", p.lo}, {"hi", p.hi}, {"fallback", p.fallback}};
+    out["families"].push_back(row);
+  }
+  return out;
+}
+
+void print_table(const std::string& gpu, const calib::CostFit& fit) {
+  fmt::print("{}\n{:<28} {:>6} {:>8} {:>8} {:>8} {:>8}\n", gpu, "family", "points", "mean", "median", "p90", "cv mean");
+  for (const calib::FamilyFit& f : fit.families)
+    fmt::print("{:<28} {:>6} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>7.1f}%\n", f.family, f.points, 100 * f.mean_error, 100 * f.median_error,
+               100 * f.p90_error, 100 * f.cross_validated_error);
+}
+
+int run_fit(const FitOptions& o, const Program& program) {
+  const Catalog catalog = program.catalog();
+  std::vector<calib::FitPoint> points;
+  for (const std::string& file : o.files) {
+    calib::Imported found = calib::import_points(file);
+    fmt::print(stderr, "{}: {} points\n", file, found.points.size());
+    for (const auto& [reason, rows] : found.left_out) fmt::print(stderr, "  {} rows left out: {}\n", rows, reason);
+    points.insert(points.end(), found.points.begin(), found.points.end());
+  }
+  if (points.empty()) throw UserError("nothing to fit: no row of the files describes a kernel that costs are kept for");
+  const std::string gpu = one_gpu(o, points);
+  calib::CostFit fit = fit_all(o, gpu, std::move(points), catalog);
+  for (const std::string& note : fit.notes) fmt::print(stderr, "note: {}\n", note);
+  std::ofstream file(o.out);
+  file << yaml_of(fit.costs);
+  if (!file.flush()) throw UserError("cannot write " + o.out);
+  if (o.json) fmt::print("{}\n", as_json(gpu, fit).dump(2));
+  else print_table(gpu, fit);
+  return 0;
+}
+
+}  // namespace
+
+Action setup_fit(CLI::App& app, const Program& program) {
+  auto o = std::make_shared<FitOptions>();  // outlives this call: the parsed action keeps it
+  app.add_option("files", o->files, "measurements: .jsonl of rackcast-calib, or a .csv that calib/README.md describes")->required();
+  app.add_option("--out", o->out, "cost file to write")->required();
+  app.add_option("--gpu", o->gpu, "the GPU to fit, when the files hold several");
+  app.add_option("--prior", o->prior, "cost file that gives what the points do not; the GPU's own if left out");
+  app.add_option("--bootstraps", o->bootstraps, "resampled fits behind the intervals")->check(CLI::Range(20, 10000));
+  app.add_option("--seed", o->seed, "of starts, folds and resampling");
+  app.add_flag("--json", o->json, "machine-readable");
+  return [o, &program] { return run_fit(*o, program); };
+}
+
+}  // namespace rackcast
