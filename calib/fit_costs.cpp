@@ -43,19 +43,18 @@ double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
 
 }  // namespace
 
-CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points, const FamilyFitOptions& options,
-                  int smallest_family) {
+CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points, const FamilyFitOptions& options) {
   std::map<std::pair<std::string, std::string>, std::vector<FitPoint>> families;  // by model and family
   for (const FitPoint& p : points)
     if (p.gpu == gpu) families[{p.model, p.family}].push_back(p);
   CostFit result{prior, {}, {}};
   for (const auto& [key, members] : families) {
     const auto& [model, family] = key;
-    if (static_cast<int>(members.size()) < smallest_family) {
+    const Form& form = form_of_family(family);
+    if (2 * members.size() < 3 * form.parameters.size()) {
       result.notes.push_back(fmt::format("{}: {} points only, prior kept", family, members.size()));
       continue;
     }
-    const Form& form = form_of_family(family);
     const FamilyFit fit = fit_family(form, members, prior_of(prior, form, family, model), options);
     CostFamily& out = model.empty() ? result.costs.families[family] : result.costs.models[model].families[family];
     for (const FittedParameter& p : fit.parameters) {

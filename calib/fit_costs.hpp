@@ -14,8 +14,8 @@ struct CostFit {
   std::vector<std::string> notes;  // families left at their prior, and why
 };
 
-// points of other GPUs are ignored. Families with fewer points than smallest_family keep their prior.
+// points of other GPUs are ignored. Families with fewer points than 1.5 for each parameter keep their prior.
 CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points,
-                  const FamilyFitOptions& options = {}, int smallest_family = 5);
+                  const FamilyFitOptions& options = {});
 
 }  // namespace rackcast::calib

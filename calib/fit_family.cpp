@@ -87,6 +87,12 @@ FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, cons
   std::iota(all.begin(), all.end(), 0);
   std::vector<bool> fixed(prior.size(), false);
   std::vector<std::string> reasons(prior.size());
+  const bool one_team = std::all_of(points.begin(), points.end(), [&](const FitPoint& x) { return x.ranks == points.front().ranks; });
+  for (std::size_t k = 0; k < prior.size(); ++k)
+    if (form.parameters[k].by_ranks && one_team) {
+      fixed[k] = true;
+      reasons[k] = "one team size only";
+    }
   std::vector<double> theta = prior;
   std::vector<std::vector<double>> draws;
   // Drop what the points cannot tell, one parameter at a time, and fit the others again.

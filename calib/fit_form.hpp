@@ -31,6 +31,7 @@ struct Parameter {
   double scale;             // value in SI = scale x value in that unit
   double low, high;         // bounds, in the file's unit
   bool positive = true;     // fitted as a logarithm; else linear
+  bool by_ranks = false;    // a slope over team sizes: points of one size cannot tell it
 };
 
 struct Form {

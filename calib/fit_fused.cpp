@@ -9,7 +9,7 @@ namespace rackcast::calib {
 // a whole step, is not a matter of kernel tables: it stays 1 here.
 const Form fused_form{
     "fused",
-    {{"t0_us", 1e-6, 5, 300}, {"tb_us", 1e-6, -20, 20, false}, {"hbm_gbs", 1e9, 500, 12000}, {"mma_tflops", 1e12, 100, 10000},
+    {{"t0_us", 1e-6, 5, 300}, {"tb_us", 1e-6, -20, 20, false, true}, {"hbm_gbs", 1e9, 500, 12000}, {"mma_tflops", 1e12, 100, 10000},
      {"link_gbs", 1e9, 50, 1800}, {"p", 1, 1, 8}},
     [](const FitPoint& x, const double* theta) {
       constexpr double reduce_bytes_per_s = 6.5e12;  // moe_fused.reduce_gbs of the cost files

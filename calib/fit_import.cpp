@@ -11,6 +11,7 @@ namespace rackcast::calib {
 std::span<const CsvImporter> csv_importers() {
   static constexpr CsvImporter table[] = {
       {"kernel points", "family,op,shape,dtype,gpu,ranks,latency_us,source", import_kernel_points},
+      {"engine step log", "gpu,requests,gpu_us,wall_us", import_engine_log},
       {"module points", "gpu,op,backend,kernel,dtype,phase,latency_us,source", import_module_points},
   };
   return table;

@@ -29,9 +29,7 @@ std::string gpu_name(std::string_view as_written);  // "H200", "h200_sxm", "NVID
 
 void import_kernel_points(const CsvTable& table, Imported& out);
 void import_module_points(const CsvTable& table, Imported& out);
-void import_bench_forward(const CsvTable& table, Imported& out);
 void import_engine_log(const CsvTable& table, Imported& out);
-void import_nccl_tests(const CsvTable& table, Imported& out);
 void import_measurements(const std::string& path, Imported& out);
 
 // "b=1,new=512,ctx=8192;scores=v1" -> numbers by name, and bare "7168/3072/384/top6" parts by position.

@@ -19,6 +19,7 @@ std::span<const Verb> verbs() {
       {"sweep", "runs every combination of a sweep file, each in its own process", "rackcast sweep scenarios/sweep-small.yaml --out results.sqlite", setup_sweep},
       {"validate", "predicts published results and says how far off each is", "rackcast validate steps prefill", setup_validate},
       {"report", "one self-contained HTML page of a sweep or a run", "rackcast report results.sqlite --out report.html", setup_report},
+      {"fit", "measurements in, cost file out", "rackcast fit points.jsonl --out my-gpu.yaml", setup_fit},
       {"check", "reads files and says everything that is wrong with them", "rackcast check scenarios/standard.yaml", setup_check},
       {"schema", "every key of a kind of file: type, default, rule", "rackcast schema scenario", setup_schema},
       {"list", "what can be named in a scenario", "rackcast list gpus", setup_list},

@@ -44,6 +44,7 @@ Action setup_report(CLI::App& app, const Program& program);
 Action setup_validate(CLI::App& app, const Program& program);
 Action setup_schema(CLI::App& app, const Program& program);
 Action setup_sweep(CLI::App& app, const Program& program);
+Action setup_fit(CLI::App& app, const Program& program);
 Action setup_step(CLI::App& app, const Program& program);
 Action setup_trace(CLI::App& app, const Program& program);
 

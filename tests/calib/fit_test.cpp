@@ -1,0 +1,155 @@
+// The fitter finds known parameters again, says which ones points cannot tell, and reads files of others.
+#define BOOST_TEST_MODULE fit
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "calib/fit_costs.hpp"
+#include "calib/fit_import.hpp"
+#include "calib/fit_work.hpp"
+#include "sim/base/error.hpp"
+#include "tests/support/recorded_data.hpp"
+
+using namespace rackcast;
+using namespace rackcast::calib;
+
+namespace {
+
+std::vector<FitPoint> gemm_points(double noise) {
+  std::vector<FitPoint> points;
+  std::mt19937_64 random(7);
+  const std::vector<double> truth = {5, 800, 4000, 2};
+  for (const double m : {1., 16., 64., 256., 1024., 4096., 16384.})
+    for (const double n : {1536., 4096., 7168.}) {
+      FitPoint p;
+      p.gpu = "h200";
+      p.family = "dense_bf16";
+      p.source = "test";
+      gemm_work(p, m, n, 4096, WeightType::bf16);
+      const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;
+      p.time_s = roofline_form.seconds(p, truth.data()) * std::exp(noise * (2 * uniform - 1));
+      points.push_back(p);
+    }
+  return points;
+}
+
+struct File {
+  explicit File(const std::string& text) : path((std::filesystem::temp_directory_path() / "rackcast_fit_test.csv").string()) {
+    std::ofstream(path) << text;
+  }
+  ~File() { std::remove(path.c_str()); }
+  std::string path;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(known_parameters_are_found_again) {
+  const FamilyFit fit = fit_family(roofline_form, gemm_points(0), {10, 300, 1000, 1});
+  BOOST_CHECK_CLOSE(fit.parameters[0].value, 5, 0.1);
+  BOOST_CHECK_CLOSE(fit.parameters[1].value, 800, 0.1);
+  BOOST_CHECK_CLOSE(fit.parameters[2].value, 4000, 0.1);
+  BOOST_CHECK_SMALL(fit.mean_error, 1e-4);
+}
+
+BOOST_AUTO_TEST_CASE(noise_widens_intervals_that_still_hold_the_truth) {
+  const FamilyFit fit = fit_family(roofline_form, gemm_points(0.1), {10, 300, 1000, 1});
+  BOOST_CHECK_LT(fit.parameters[1].lo, 800 * 1.03);
+  BOOST_CHECK_GT(fit.parameters[1].hi, 800 * 0.97);
+  BOOST_CHECK_GT(fit.parameters[1].hi, 1.005 * fit.parameters[1].lo);
+  BOOST_CHECK_GT(fit.cross_validated_error, 0.02);
+  BOOST_CHECK_LT(fit.cross_validated_error, 0.12);
+}
+
+BOOST_AUTO_TEST_CASE(one_outlier_does_not_carry_the_fit_away) {
+  std::vector<FitPoint> points = gemm_points(0);
+  points[10].time_s *= 10;
+  const FamilyFit fit = fit_family(roofline_form, points, {10, 300, 1000, 1});
+  BOOST_CHECK_CLOSE(fit.parameters[1].value, 800, 5);
+  BOOST_CHECK_CLOSE(fit.parameters[2].value, 4000, 8);
+}
+
+BOOST_AUTO_TEST_CASE(a_parameter_that_points_cannot_tell_keeps_its_prior_and_says_why) {
+  std::vector<FitPoint> points = gemm_points(0.02);
+  std::erase_if(points, [](const FitPoint& p) { return p.flops < 1e11; });  // compute only: bandwidth has no say
+  const FamilyFit fit = fit_family(roofline_form, points, {6, 700, 4321, 2});
+  BOOST_CHECK_EQUAL(fit.parameters[2].value, 4321);
+  BOOST_CHECK(!fit.parameters[2].fallback.empty());
+  BOOST_CHECK_CLOSE(fit.parameters[1].value, 800, 5);
+}
+
+BOOST_AUTO_TEST_CASE(one_team_size_cannot_tell_a_slope_over_teams) {
+  std::vector<FitPoint> points;
+  for (const double bytes : {1e3, 1e5, 1e6, 1e7, 1e8, 1e9}) {
+    FitPoint p;
+    p.family = "a2a_dispatch";
+    p.ranks = 8;
+    p.link_bytes = bytes;
+    p.time_s = 15e-6 + bytes / 5e11;
+    points.push_back(p);
+  }
+  const FamilyFit fit = fit_family(exchange_form, points, {10, 2, 400});
+  BOOST_CHECK_EQUAL(fit.parameters[1].value, 2);
+  BOOST_CHECK_EQUAL(fit.parameters[1].fallback, "one team size only");
+  BOOST_CHECK_CLOSE(fit.parameters[0].value, 9, 1);
+}
+
+BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_fit) {
+  const auto points = gemm_points(0.1);
+  const FamilyFit one = fit_family(roofline_form, points, {10, 300, 1000, 1}), two = fit_family(roofline_form, points, {10, 300, 1000, 1});
+  for (std::size_t k = 0; k < 4; ++k) {
+    BOOST_CHECK_EQUAL(one.parameters[k].value, two.parameters[k].value);
+    BOOST_CHECK_EQUAL(one.parameters[k].lo, two.parameters[k].lo);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(gpus_are_known_by_the_names_that_tables_use) {
+  BOOST_CHECK_EQUAL(gpu_name("NVIDIA H200"), "h200");
+  BOOST_CHECK_EQUAL(gpu_name("b200_sxm"), "b200");
+  BOOST_CHECK_EQUAL(gpu_name("GB300"), "gb300");
+  BOOST_CHECK_EQUAL(gpu_name("H20"), "");
+  BOOST_CHECK_EQUAL(gpu_name("B200?"), "");
+}
+
+BOOST_AUTO_TEST_CASE(shape_texts_are_read_by_name_unit_and_place) {
+  const ShapeText s("7168/3072/384/top6;tok/rank=128;dist=balanced");
+  BOOST_CHECK_EQUAL(s.number("hidden"), 7168);
+  BOOST_CHECK_EQUAL(s.number("topk"), 6);
+  BOOST_CHECK_EQUAL(s.number("tok/rank"), 128);
+  BOOST_CHECK_EQUAL(s.word("dist"), "balanced");
+  const ShapeText t("32tok/rank,4096,top6,256e");
+  BOOST_CHECK_EQUAL(t.number("tok/rank"), 32);
+  BOOST_CHECK_EQUAL(t.number("#0"), 4096);
+  BOOST_CHECK_EQUAL(t.number("e"), 256);
+  BOOST_CHECK_THROW(t.number("hidden"), UserError);
+}
+
+BOOST_AUTO_TEST_CASE(rows_without_a_family_are_counted_by_reason) {
+  const File file("family,op,shape,dtype,gpu,ranks,latency_us,source,note\n"
+                  "gemm,dense gemm,\"m=16,n=4096,k=4096\",bfloat16,H200,1,12.5,s,\n"
+                  "gemm,dense gemm,\"m=16,n=4096,k=4096\",int4,H200,1,12.5,s,\n"
+                  "poetry,sonnet,14,,H200,1,3,s,\n");
+  const Imported found = import_points(file.path);
+  BOOST_CHECK_EQUAL(found.points.size(), 1);
+  BOOST_CHECK_EQUAL(found.left_out.size(), 2);
+  const File other("a,b\n1,2\n");
+  BOOST_CHECK_THROW(import_points(other.path), UserError);
+}
+
+BOOST_AUTO_TEST_CASE(published_kernel_tables_fit_as_well_as_they_are_known_to) {
+  const auto points_file = test_support::recorded_data("silicon/kernel_points.csv");
+  if (!points_file) return;
+  const std::vector<FitPoint> points = import_points(*points_file).points;
+  const Catalog catalog({RACKCAST_SOURCE_DIR "/scenarios"});
+  for (const auto& [gpu, family, bound] : {std::tuple{"gb300", "dense_bf16", 0.12}, {"h200", "moe_fp8", 0.08}, {"gb300", "moe_fp8", 0.10},
+                                           {"gb300", "moe_fused", 0.08}, {"gb200", "a2a_dispatch", 0.10}, {"h200", "a2a_dispatch", 0.15}}) {
+    std::vector<FitPoint> chosen;
+    for (const FitPoint& p : points)
+      if (p.family == family) chosen.push_back(p);
+    const CostFit fit = fit_costs(read_costs(catalog, gpu), gpu, chosen, {.bootstraps = 20});
+    BOOST_REQUIRE_EQUAL(fit.families.size(), 1);
+    BOOST_CHECK_MESSAGE(fit.families[0].cross_validated_error < bound, gpu << ' ' << family << ' ' << fit.families[0].cross_validated_error);
+  }
+}
