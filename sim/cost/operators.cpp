@@ -55,11 +55,11 @@ class Builder {
   }
 
  private:
-  // Same name, shape and features: one row with more layers.
+  // Same name, shape, features and rates: one row with more layers.
   void add(Operator op) {
     for (Operator& known : list_)
       if (known.name == op.name && known.shape == op.shape && known.gate == op.gate && known.flops_of == op.flops_of &&
-          known.bytes_fixed == op.bytes_fixed) {
+          known.bytes_fixed == op.bytes_fixed && known.form.t0_s == op.form.t0_s && known.seconds_per == op.seconds_per) {
         known.layers += op.layers;
         return;
       }
