@@ -1,8 +1,10 @@
 #include "sim/cost/costs.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "sim/base/error.hpp"
+#include "sim/cost/draws.hpp"
 #include "sim/cost/forms.hpp"
 
 namespace rackcast {
@@ -75,8 +77,28 @@ const CostParameter& CostSpec::get(const std::string& family, const std::string&
                   "to the cost file");
 }
 
+namespace {
+
+double number_of(const std::string& text, const std::string& name) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    throw UserError("cost file '" + name + "': after @ stands the number of a draw, or FAMILY*FACTOR");
+  return value;
+}
+
+}  // namespace
+
 CostSpec read_costs(const Catalog& catalog, const std::string& name) {
-  return read_yaml_as<CostSpec>(catalog.find("costs", name), catalog.read_options());
+  const std::size_t at = name.find('@');
+  CostSpec costs = read_yaml_as<CostSpec>(catalog.find("costs", name.substr(0, at)), catalog.read_options({}, "costs"));
+  if (at == std::string::npos) return costs;
+  const std::string variation = name.substr(at + 1);
+  const std::size_t star = variation.rfind('*');
+  if (star == std::string::npos) return draw_costs(costs, 1, static_cast<int>(number_of(variation, name)));
+  const double factor = number_of(variation.substr(star + 1), name);
+  if (factor <= 0) throw UserError("cost file '" + name + "': a factor must be > 0");
+  return scale_costs(costs, variation.substr(0, star), factor);
 }
 
 double ParameterReader::value(const std::string& family, const std::string& parameter) {

@@ -49,6 +49,8 @@ struct CostSpec {
 };
 void fields(Visitor& v, CostSpec& c);
 
+// "gb300", or a variation of it: "gb300@3" is parameter draw 3 of its intervals, "gb300@a2a_dispatch*1.1" has that family
+// 10% slower ("*" for all of them: "gb300@**1.1").
 CostSpec read_costs(const Catalog& catalog, const std::string& name);
 
 }  // namespace rackcast
