@@ -54,9 +54,9 @@ ForkServer::Prepare scenario_runner(const Catalog& catalog) {
   const auto traces = std::make_shared<TraceCache>();
   return [&catalog, traces](const Fields& request) -> ForkServer::Task {
     auto scenario = std::make_shared<const Scenario>(read_scenario(YamlSource{"resolved scenario", request.at(0)}, catalog, {}));
-    std::vector<std::string> notes;
-    const std::string path = trace_path(scenario->workload.trace, notes);
-    if (scenario->workload.kind != WorkloadKind::closed_loop && !path.empty()) traces->get(path);
+    const WorkloadSpec& load = scenario->workload;
+    const bool drawn = load.kind == WorkloadKind::closed_loop || (load.kind == WorkloadKind::open_loop && load.arrivals == ArrivalKind::poisson);
+    if (!drawn) traces->get(load.trace);
     return [scenario, &catalog, traces]() -> Fields {
       const Json result = run_scenario(*scenario, catalog, {.out_dir = {}, .progress = {}, .traces = traces.get()});
       return {result.at("metrics").dump(), result.at("manifest").dump(), result.at("breakdown").dump()};

@@ -20,10 +20,10 @@ struct BuiltPool {
   MemoryPlan memory;
 };
 
-// Traces by path, each read once. A process that forks runs reads them first: all runs share the pages.
+// Traces by the name that a scenario gives (a path, kv-cache-tester, generated-v1.0), each read or made once. A process that forks runs reads them first: all runs share the pages.
 class TraceCache {
  public:
-  std::shared_ptr<const Trace> get(const std::string& path);
+  std::shared_ptr<const Trace> get(const std::string& name);
 
  private:
   std::map<std::string, std::shared_ptr<const Trace>> traces_;
