@@ -54,9 +54,7 @@ ForkServer::Prepare scenario_runner(const Catalog& catalog) {
   const auto traces = std::make_shared<TraceCache>();
   return [&catalog, traces](const Fields& request) -> ForkServer::Task {
     auto scenario = std::make_shared<const Scenario>(read_scenario(YamlSource{"resolved scenario", request.at(0)}, catalog, {}));
-    const WorkloadSpec& load = scenario->workload;
-    const bool drawn = load.kind == WorkloadKind::closed_loop || (load.kind == WorkloadKind::open_loop && load.arrivals == ArrivalKind::poisson);
-    if (!drawn) traces->get(load.trace);
+    if (uses_trace(scenario->workload)) traces->get(scenario->workload.trace);
     return [scenario, &catalog, traces]() -> Fields {
       const Json result = run_scenario(*scenario, catalog, {.out_dir = {}, .progress = {}, .traces = traces.get()});
       return {result.at("metrics").dump(), result.at("manifest").dump(), result.at("breakdown").dump()};
@@ -78,9 +76,8 @@ std::string content_key(const Scenario& scenario, const Catalog& catalog) {
     if (!texts.contains(name)) texts[name] = catalog.find("costs", name).text;
     hash.add(texts[name]);
   }
-  std::vector<std::string> notes;
   std::error_code code;
-  const std::filesystem::path trace = trace_path(scenario.workload.trace, notes);  // the recorded sessions may be absent
+  const std::filesystem::path trace = trace_path(scenario.workload.trace);  // the recorded sessions may be absent
   if (std::filesystem::is_regular_file(trace, code)) hash.add(fmt::format("{} {}", trace.filename().string(), std::filesystem::file_size(trace, code)));
   return hash.hex();
 }

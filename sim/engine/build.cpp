@@ -8,7 +8,6 @@
 
 #include "sim/trace/closed_loop.hpp"
 #include "sim/trace/open_loop.hpp"
-#include "sim/trace/named_trace.hpp"
 
 namespace rackcast {
 
@@ -129,8 +128,9 @@ void add_load(const Scenario& s, TraceCache& traces, BuiltRun& run) {
                                .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
     return;
   }
-  run.trace = traces.get(w.trace);
-  trace_path(w.trace, run.notes);  // says when a stand-in was taken
+  const std::shared_ptr<const NamedTrace> named = traces.get(w.trace);
+  if (!named->note.empty()) run.notes.push_back("workload.trace: " + named->note);
+  run.trace = std::shared_ptr<const Trace>(named, &named->trace);
   if (w.kind == WorkloadKind::open_loop) {
     run.load = make_open_loop({.trace = run.trace.get(), .lengths = lengths, .requests = static_cast<std::uint64_t>(w.requests),
                                .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
@@ -158,23 +158,27 @@ void add_prices(const Scenario& s, BuiltRun& run) {
 
 }  // namespace
 
-std::shared_ptr<const Trace> TraceCache::get(const std::string& name) {
-  std::shared_ptr<const Trace>& trace = traces_[name];
-  if (!trace) trace = std::make_shared<const Trace>(open_trace(name).trace);
+std::shared_ptr<const NamedTrace> TraceCache::get(const std::string& name) {
+  std::shared_ptr<const NamedTrace>& trace = traces_[name];
+  if (!trace) trace = std::make_shared<const NamedTrace>(open_trace(name));
   return trace;
 }
 
-std::string trace_path(const std::string& name, std::vector<std::string>& notes) {
-  if (name.rfind("generated-v1.0", 0) == 0) return {};
+bool uses_trace(const WorkloadSpec& w) {
+  return w.kind == WorkloadKind::agentx || (w.kind == WorkloadKind::open_loop && w.arrivals == ArrivalKind::recorded);
+}
+
+std::string trace_path(const std::string& name) {
+  if (name.starts_with("generated-v1.0")) return {};
   if (name != "kv-cache-tester") return name;
   const char* data = std::getenv("RACKCAST_DATA");
   const std::string path = data ? std::string(data) + "/traces/kv-cache-tester/weka_rle.jsonl.gz" : std::string();
-  if (data && std::filesystem::exists(path)) return path;
-  notes.push_back("workload.trace: the recorded kv-cache-tester sessions are not under RACKCAST_DATA; the generated load was used");
-  return {};
+  return data && std::filesystem::exists(path) ? path : std::string();
 }
 
 BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces) {
+  if (s.fidelity != Fidelity::collapsed)
+    throw UserError("fidelity: this program computes collapsed iterations only; remove the key");
   TraceCache own;
   BuiltRun run;
   add_pools(s, catalog, run);

@@ -10,6 +10,7 @@
 #include "sim/engine/simulation.hpp"
 #include "sim/spec/scenario.hpp"
 #include "sim/trace/agentx.hpp"
+#include "sim/trace/named_trace.hpp"
 
 namespace rackcast {
 
@@ -20,13 +21,14 @@ struct BuiltPool {
   MemoryPlan memory;
 };
 
-// Traces by the name that a scenario gives (a path, kv-cache-tester, generated-v1.0), each read or made once. A process that forks runs reads them first: all runs share the pages.
+// Traces by the name that scenarios give them, each read or generated once. A process that forks runs reads them first:
+// all runs share the pages.
 class TraceCache {
  public:
-  std::shared_ptr<const Trace> get(const std::string& name);
+  std::shared_ptr<const NamedTrace> get(const std::string& name);
 
  private:
-  std::map<std::string, std::shared_ptr<const Trace>> traces_;
+  std::map<std::string, std::shared_ptr<const NamedTrace>> traces_;
 };
 
 // Everything that a run borrows from; keep it alive as long as the simulation.
@@ -42,7 +44,8 @@ struct BuiltRun {
 // Throws UserError when something does not fit: memory line by line, or engines on the rack.
 BuiltRun build_run(const Scenario& scenario, const Catalog& catalog, TraceCache* traces = nullptr);
 
-// The file of a trace that a scenario names: a path, or kv-cache-tester under RACKCAST_DATA. Empty: the generated load.
-std::string trace_path(const std::string& name, std::vector<std::string>& notes);
+bool uses_trace(const WorkloadSpec& workload);
+// The file that a trace's name stands for: a path, or the recorded sessions under RACKCAST_DATA. Empty: the generated load.
+std::string trace_path(const std::string& name);
 
 }  // namespace rackcast

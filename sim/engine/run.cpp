@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "sim/engine/result.hpp"
 
@@ -30,11 +31,42 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   if (!file) throw UserError(path.string() + ": cannot be written");
 }
 
+// The metrics under parameter draw `draw` of the cost files. Draws use the fluid network: it gives the same results as
+// SimGrid, of which a process can run only one.
+Metrics metrics_of_draw(const Scenario& central, const Catalog& catalog, int draw, TraceCache& traces) {
+  Scenario scenario = central;
+  scenario.uncertainty = 0;
+  scenario.network = NetworkKind::fluid;
+  DeploymentSpec& deployment = scenario.deployment;
+  for (std::optional<EngineSpec>* pool : {&deployment.prefill, &deployment.decode, &deployment.aggregated})
+    if (*pool) (*pool)->cost = ((*pool)->cost.empty() ? scenario.rack.gpu.name : (*pool)->cost) + "@" + std::to_string(draw);
+  BuiltRun built = build_run(scenario, catalog, &traces);
+  Recorder recorder({}, {});
+  const std::unique_ptr<Network> network = make_network(scenario.network);
+  built.context.sim_seconds = Simulation(built.options, *built.load, *network, recorder).run().end_s;
+  return metrics_of(recorder.statistics, built.context);
+}
+
+// name_lo and name_hi: 10th and 90th percentile of a metric over the draws.
+void add_bands(const Scenario& scenario, const Catalog& catalog, TraceCache& traces, const std::function<void(double)>& progress, Json& metrics) {
+  std::map<std::string, Samples> draws;
+  for (int draw = 1; draw <= scenario.uncertainty; ++draw) {
+    for (const auto& [name, value] : metrics_of_draw(scenario, catalog, draw, traces)) draws[name].add(value);
+    if (progress) progress(static_cast<double>(draw) / scenario.uncertainty);
+  }
+  for (const auto& [name, values] : draws) {
+    metrics[name + "_lo"] = values.percentile(0.1);
+    metrics[name + "_hi"] = values.percentile(0.9);
+  }
+}
+
 }  // namespace
 
 Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOptions& options) {
   const Clock::time_point start = Clock::now();
-  BuiltRun built = build_run(scenario, catalog, options.traces);
+  TraceCache own_traces;
+  TraceCache& traces = options.traces ? *options.traces : own_traces;
+  BuiltRun built = build_run(scenario, catalog, &traces);
   built.options.sample_interval_s = options.time_line_interval_s;
   const double build_s = seconds_since(start);
   std::string rows;
@@ -59,6 +91,7 @@ Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOpt
   Json result;
   result["manifest"] = manifest_json(scenario, built, network->describe());
   result["metrics"] = metrics_json(metrics);
+  if (scenario.uncertainty > 0) add_bands(scenario, catalog, traces, options.progress, result["metrics"]);
   result["breakdown"] = breakdown_json(built, outcome, recorder, metrics);
   result["manifest"]["timing"] = {{"build_s", build_s}, {"simulation_s", simulation_s}, {"total_s", seconds_since(start)}, {"peak_bytes", peak_bytes()}};
   if (!options.out_dir.empty()) {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "sim/engine/build.hpp"
-#include "sim/trace/read.hpp"
 #include "tests/support/small_rack.hpp"
 
 using namespace rackcast;
@@ -109,8 +108,9 @@ BOOST_AUTO_TEST_CASE(a_replay_with_an_endless_cache_and_no_guards_reproduces_the
     BOOST_TEST_MESSAGE("skipped: RACKCAST_DATA is not set");
     return;
   }
-  std::vector<std::string> notes;
-  const Trace trace = read_trace({trace_path("kv-cache-tester", notes)});
+  const NamedTrace named = open_trace("kv-cache-tester");
+  BOOST_TEST_REQUIRE(named.note.empty());
+  const Trace& trace = named.trace;
   AgentxOptions agentx{.trace = &trace, .lanes = static_cast<std::uint32_t>(trace.sessions.size()), .start_min = 0, .start_max = 0,
                        .warmup_requests = 0, .tree_idle_cap_s = 0, .system_idle_cap_s = 0};
   const auto load = make_agentx(agentx);
