@@ -116,7 +116,7 @@ Json report_sweep(const std::string& name, const std::vector<StoredResult>& resu
   for (const std::string& key : axes) {
     const std::vector<Json> values = values_of(parameters, key);
     if (done.size() > 1 && all_equal(values)) constants[key] = shown(values.front());
-    else columns.push_back(column(key, "axis", values));
+    else columns.push_back(column(key, key == "name" ? "scenario" : "axis", values));  // names differ, but are no axis
   }
   for (const std::string& key : keys_of(deployments)) {
     const std::vector<Json> values = values_of(deployments, key);

@@ -47,7 +47,7 @@ void add_requests(Json& run, const std::string& path) {
   for (std::size_t i = 0; i < t.rows(); ++i) {
     const double arrival = t.number(i, "arrival_s").value_or(0), first = t.number(i, "first_token_s").value_or(0), end = t.number(i, "finish_s").value_or(0);
     const double output = t.number(i, "output_tokens").value_or(0);
-    rows.push_back({arrival, first - arrival, end - arrival, "lane " + t.text(i, "lane") + ", request " + std::to_string(i + 1)});
+    rows.push_back({arrival, first - arrival, end - arrival, "lane " + t.text(i, "lane") + " #" + std::to_string(i + 1)});
     ttft.push_back(first - arrival);
     if (output >= 2) itl.push_back((end - first) / (output - 1));
   }
