@@ -85,6 +85,10 @@ LtProduct::LtProduct(const GpuEnvironment& gpu, const LtProblem& problem) : libr
   if (problem.math == LtMath::fp8_block) modes(CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F, CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F);
   if (problem.math == LtMath::mxfp8) modes(CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0, CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0);
   if (problem.math == LtMath::nvfp4) modes(CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3, CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3);
+  if (problem.math != LtMath::bf16) {  // some kernels are offered only where there is a scale; run() puts the real ones
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(workspace_.data()));
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(workspace_.data()));
+  }
   const auto layout = [&](cublasLtMatrixLayout_t& made, cudaDataType type, std::int64_t rows, std::int64_t columns, std::int64_t leading, std::int64_t stride) {
     lt_check(lt.cublasLtMatrixLayoutCreate_(&made, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), leading), "layout");
     if (problem.batch == 1) return;

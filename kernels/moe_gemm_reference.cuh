@@ -43,7 +43,7 @@ __device__ inline double warp_sum_double(double value) {
 }
 
 // out[pick][output]
-__global__ void grouped_reference_kernel(const __grid_constant__ GroupedReference reference, const GroupedPick* picks, int outputs, double* out) {
+static __global__ void grouped_reference_kernel(const __grid_constant__ GroupedReference reference, const GroupedPick* picks, int outputs, double* out) {
   const int output = static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32), lane = threadIdx.x % 32;
   if (output >= outputs) return;
   const GroupedPick pick = picks[blockIdx.y];
@@ -65,12 +65,12 @@ __global__ void grouped_reference_kernel(const __grid_constant__ GroupedReferenc
 }
 
 // Dequantised weights of one expert, [weight_rows][depth], and of picked tokens, for the CPU reference.
-__global__ void grouped_dequantise_kernel(const __grid_constant__ GroupedReference reference, int expert, double* weights) {
+static __global__ void grouped_dequantise_kernel(const __grid_constant__ GroupedReference reference, int expert, double* weights) {
   const std::size_t count = static_cast<std::size_t>(reference.product.weight_rows) * reference.product.depth;
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < count; i += std::size_t{gridDim.x} * blockDim.x)
     weights[i] = reference.weight(expert, static_cast<int>(i / reference.product.depth), static_cast<int>(i % reference.product.depth));
 }
-__global__ void grouped_tokens_kernel(const __grid_constant__ GroupedReference reference, const GroupedPick* picks, double* tokens) {
+static __global__ void grouped_tokens_kernel(const __grid_constant__ GroupedReference reference, const GroupedPick* picks, double* tokens) {
   for (int k = threadIdx.x; k < reference.product.depth; k += blockDim.x)
     tokens[static_cast<std::size_t>(blockIdx.x) * reference.product.depth + k] = reference.token(picks[blockIdx.x].row, k);
 }

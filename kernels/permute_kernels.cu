@@ -20,6 +20,9 @@ __global__ void __launch_bounds__(threads) positions_kernel(const Permutation p)
   __shared__ int in_block[max_experts];
   __shared__ int base[max_experts];
   __shared__ bool last;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");  // the scatter may read and quantise its tokens meanwhile
+#endif
   const int total = p.tokens * p.top_k;
   for (int e = threadIdx.x; e < p.experts; e += threads) in_block[e] = 0;
   __syncthreads();
@@ -83,12 +86,6 @@ __global__ void __launch_bounds__(threads) scatter_kernel(const Permutation p, c
   const int token = static_cast<int>(group / groups), block = static_cast<int>(group % groups), part = threadIdx.x % 8;
   const uint4* source = x + (static_cast<std::size_t>(token) * p.hidden + block * 128 + part * 16) / 8;
   const uint4 raw[2] = {__ldcs(source), __ldcs(source + 1)};
-  int row[TopK];
-#pragma unroll
-  for (int choice = 0; choice < TopK; ++choice) {
-    const int at = token * TopK + choice;
-    row[choice] = __ldg(p.offset + __ldg(p.ids + at)) + __ldg(p.rank + at);
-  }
   float value[16];
   float amax = 0;
   const auto* words = reinterpret_cast<const std::uint32_t*>(raw);
@@ -109,9 +106,18 @@ __global__ void __launch_bounds__(threads) scatter_kernel(const Permutation p, c
     packed[i] = static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << 16;
   }
   const uint4 codes = make_uint4(packed[0], packed[1], packed[2], packed[3]);
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");  // for the positions; nothing above needs them
+#endif
+  int row[TopK];
 #pragma unroll
-  for (int choice = 0; choice < TopK; ++choice)
-    *reinterpret_cast<uint4*>(rows.codes + static_cast<std::size_t>(row[choice]) * p.hidden + block * 128 + part * 16) = codes;
+  for (int choice = 0; choice < TopK; ++choice) {
+    const int at = token * TopK + choice;
+    row[choice] = __ldcg(p.offset + __ldg(p.ids + at)) + __ldcg(p.rank + at);
+  }
+#pragma unroll
+  for (int choice = 0; choice < TopK; ++choice)  // streamed, so that the scattered scales below stay in L2 until their sectors are full
+    __stcs(reinterpret_cast<uint4*>(rows.codes + static_cast<std::size_t>(row[choice]) * p.hidden + block * 128 + part * 16), codes);
 #pragma unroll
   for (int choice = 0; choice < TopK; ++choice)  // one store for all of them, each by a thread of its own
     if (part == choice) {
@@ -176,8 +182,16 @@ void launch_positions(const Permutation& p, Stream stream) {
 
 void launch_scatter(const Permutation& p, const void* x, const QuantisedRows& rows, Stream stream) {
   const long long groups = static_cast<long long>(p.tokens) * (p.hidden / 128);
-  with_top_k(p.top_k, [&](auto k) { scatter_kernel<k.value><<<blocks_for(groups * 8, threads), threads, 0, stream>>>(p, static_cast<const uint4*>(x), rows); });
-  RACKCAST_LAUNCH_CHECK();
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks_for(groups * 8, threads));
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  with_top_k(p.top_k, [&](auto k) { RACKCAST_CUDA_CHECK(cudaLaunchKernelEx(&config, scatter_kernel<k.value>, p, static_cast<const uint4*>(x), rows)); });
 }
 
 void launch_unpermute(const Permutation& p, const void* rows, const float* weights, const void* shared, void* y, Stream stream) {
