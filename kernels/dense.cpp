@@ -46,10 +46,10 @@ class Dense final : public Family {
     if (!full) return unique(shapes);
     for (const char* math : {"bf16", "fp8", "fp8_block", "mxfp8", "nvfp4"}) {
       for (const Matrix matrix : {Matrix{5120, 1792}, {1280, 32768}, {1280, 4096}, {8192, 5120}, {5120, 4608}, {2304, 5120}, {4096, 4096}, {1024, 32768}})
-        for (const int m : {1, 2, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192, 16384})
-          if (static_cast<double>(m) * matrix.n <= 16384.0 * 8192) add(m, matrix, math);
+        for (const int m : {1, 32, 96, 256, 1024, 8192})
+          if (static_cast<double>(m) * matrix.n <= 8192.0 * 8192) add(m, matrix, math);
     }
-    for (const int m : {1, 4, 16, 32, 64, 96, 128, 192, 256, 384, 512, 1024}) {
+    for (const int m : {1, 16, 64, 96, 192, 384, 1024}) {
       add(m, head, "bf16");
       add(m, {4096, 129280}, "bf16");
       add(m, {5120, 384}, "bf16");

@@ -86,6 +86,15 @@ __global__ void __launch_bounds__(threads) scatter_kernel(const Permutation p, c
   const int token = static_cast<int>(group / groups), block = static_cast<int>(group % groups), part = threadIdx.x % 8;
   const uint4* source = x + (static_cast<std::size_t>(token) * p.hidden + block * 128 + part * 16) / 8;
   const uint4 raw[2] = {__ldcs(source), __ldcs(source + 1)};
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");  // for the positions; the tokens are on their way already
+#endif
+  int row[TopK];
+#pragma unroll
+  for (int choice = 0; choice < TopK; ++choice) {
+    const int at = token * TopK + choice;
+    row[choice] = p.offset[__ldg(p.ids + at)] + p.rank[at];
+  }
   float value[16];
   float amax = 0;
   const auto* words = reinterpret_cast<const std::uint32_t*>(raw);
@@ -106,15 +115,6 @@ __global__ void __launch_bounds__(threads) scatter_kernel(const Permutation p, c
     packed[i] = static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << 16;
   }
   const uint4 codes = make_uint4(packed[0], packed[1], packed[2], packed[3]);
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");  // for the positions; nothing above needs them
-#endif
-  int row[TopK];
-#pragma unroll
-  for (int choice = 0; choice < TopK; ++choice) {
-    const int at = token * TopK + choice;
-    row[choice] = __ldcg(p.offset + __ldg(p.ids + at)) + __ldcg(p.rank + at);
-  }
 #pragma unroll
   for (int choice = 0; choice < TopK; ++choice)  // streamed, so that the scattered scales below stay in L2 until their sectors are full
     __stcs(reinterpret_cast<uint4*>(rows.codes + static_cast<std::size_t>(row[choice]) * p.hidden + block * 128 + part * 16), codes);

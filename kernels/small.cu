@@ -259,13 +259,13 @@ class EngramCase final : public Case {
 class VerifyCase final : public Case {
  public:
   VerifyCase(int rows, int vocabulary, const PrepareOptions& options)
-      : rows_(rows), vocabulary_(vocabulary), seed_(options.seed), drafts_(static_cast<std::size_t>(rows)), verdicts_(static_cast<std::size_t>(rows)) {
+      : rows_(rows), vocabulary_(vocabulary), seed_(options.seed), drafts_(static_cast<std::size_t>(rows)), scratch_(static_cast<std::size_t>(rows) * verify_splits * 4), verdicts_(static_cast<std::size_t>(rows)) {
     fill_i32_uniform(drafts_.data(), drafts_.size(), 0, vocabulary - 1, seed_ + 1);
     const std::size_t count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(vocabulary);
     for (int set = 0; set < sets_needed(options, count * 2); ++set) logits_.push_back(random_bf16(count, seed_ + 2 + static_cast<std::uint64_t>(set), 3.0f));
   }
   int sets() const override { return static_cast<int>(logits_.size()); }
-  void launch(int set, Stream stream) override { launch_verify(rows_, vocabulary_, logits_[static_cast<std::size_t>(set)].data(), drafts_.data(), seed_, verdicts_.data(), stream); }
+  void launch(int set, Stream stream) override { launch_verify(rows_, vocabulary_, logits_[static_cast<std::size_t>(set)].data(), drafts_.data(), seed_, scratch_.data(), verdicts_.data(), stream); }
   CheckResult check(const CheckOptions& options) override {
     poison(verdicts_.data(), verdicts_.bytes());
     launch_and_wait(*this);
@@ -297,6 +297,7 @@ class VerifyCase final : public Case {
   int rows_, vocabulary_;
   std::uint64_t seed_;
   DeviceBuffer<std::int32_t> drafts_;
+  DeviceBuffer<float> scratch_;
   DeviceBuffer<Verdict> verdicts_;
   std::vector<Bf16> logits_;
 };

@@ -27,6 +27,8 @@ struct Verdict {
   float probability;   // of the draft
   std::int32_t token;  // the replacement
 };
-void launch_verify(int rows, int vocabulary, const void* logits, const std::int32_t* drafts, std::uint64_t seed, Verdict* verdicts, Stream stream);
+constexpr int verify_splits = 16;
+// scratch: floats [rows][verify_splits][4].
+void launch_verify(int rows, int vocabulary, const void* logits, const std::int32_t* drafts, std::uint64_t seed, float* scratch, Verdict* verdicts, Stream stream);
 
 }  // namespace rackcast::kernels

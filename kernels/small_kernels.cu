@@ -69,9 +69,9 @@ __global__ void __launch_bounds__(128) insert_kernel(int tokens, const uint4* ro
   }
 }
 
-// Partial logits: blockIdx.x takes one of 32 slices of the 4 H inputs, blockIdx.y eight tokens. A warp takes three outputs
+// Partial logits: blockIdx.x takes one of 32 slices of the 4 H inputs, blockIdx.y sixteen tokens. A warp takes three outputs
 // (24 in 8 warps), its lanes the slice's inputs.
-constexpr int mhc_tokens = 8;
+constexpr int mhc_tokens = 16;
 __global__ void __launch_bounds__(256) mhc_logits_kernel(int tokens, int inputs, const __nv_bfloat16* x, const float* weights, float* scratch) {
   extern __shared__ float slice[];  // [mhc_tokens][width]
   const int width = inputs / mhc_splits, start = static_cast<int>(blockIdx.x) * width, first = static_cast<int>(blockIdx.y) * mhc_tokens;
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(256) mhc_logits_kernel(int tokens, int inputs,
     slice[token * width + column + 1] = high_bf16(pair);
   }
   __syncthreads();
-  float sum[3][mhc_tokens] = {}, square = 0;
+  float sum[3][mhc_tokens] = {}, square[2] = {};
   for (int column = lane; column < width; column += 32) {
     float w[3];
 #pragma unroll
@@ -94,8 +94,11 @@ __global__ void __launch_bounds__(256) mhc_logits_kernel(int tokens, int inputs,
 #pragma unroll
       for (int o = 0; o < 3; ++o) sum[o][token] += w[o] * value;
     }
-    const float own = slice[warp * width + column];  // warp w also sums token w's squares
-    square += own * own;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {  // warp w also sums the squares of tokens w and w + 8
+      const float own = slice[(warp + 8 * half) * width + column];
+      square[half] += own * own;
+    }
   }
   float* out = scratch + (static_cast<std::size_t>(blockIdx.x) * tokens + first) * 25;
 #pragma unroll
@@ -105,8 +108,11 @@ __global__ void __launch_bounds__(256) mhc_logits_kernel(int tokens, int inputs,
       const float total = warp_sum(sum[o][token]);
       if (lane == 0 && token < mine) out[token * 25 + warp * 3 + o] = total;
     }
-  square = warp_sum(square);
-  if (lane == 0 && warp < mine) out[warp * 25 + 24] = square;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float total = warp_sum(square[half]);
+    if (lane == 0 && warp + 8 * half < mine) out[(warp + 8 * half) * 25 + 24] = total;
+  }
 }
 
 // A block a token: adds the slices, does the Sinkhorn rounds (16 lanes, one an entry), mixes the streams.
@@ -188,34 +194,51 @@ __global__ void __launch_bounds__(256) mhc_post_kernel(int tokens, int hidden, c
   }
 }
 
-// A block a group; a thread four columns.
-__global__ void __launch_bounds__(128) compress_kernel(int group, const float4* values, const float4* gates, const float4* bias, const float4* gain, uint2* out) {
-  __shared__ float squares[4];
-  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * group * 128 + threadIdx.x;
-  float largest[4] = {-1e30f, -1e30f, -1e30f, -1e30f}, weight_sum[4] = {}, total[4] = {};
-  for (int row = 0; row < group; ++row) {
-    const float4 g = gates[first + row * 128], b = __ldg(bias + row * 128 + threadIdx.x), v = values[first + row * 128];
-    const float score[4] = {g.x + b.x, g.y + b.y, g.z + b.z, g.w + b.w}, value[4] = {v.x, v.y, v.z, v.w};
+__device__ void named_wait_128() { asm volatile("bar.sync 1, 128;" ::: "memory"); }  // of the first four warps
+
+// A block a group: 128 threads of four columns, four times, each quarter taking every fourth row.
+struct Pooled {
+  float largest[4], weight[4], total[4];
+  __device__ void add(const float (&score)[4], const float (&of_weight)[4], const float (&value)[4]) {  // value: already times its weight
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
-      const float next = fmaxf(largest[c], score[c]), kept = __expf(largest[c] - next), weight = __expf(score[c] - next);
-      weight_sum[c] = weight_sum[c] * kept + weight;
-      total[c] = total[c] * kept + weight * value[c];
+      const float next = fmaxf(largest[c], score[c]), kept = __expf(largest[c] - next), factor = __expf(score[c] - next);
+      weight[c] = weight[c] * kept + factor * of_weight[c];
+      total[c] = total[c] * kept + factor * value[c];
       largest[c] = next;
     }
   }
+};
+__global__ void __launch_bounds__(512) compress_kernel(int group, const float4* values, const float4* gates, const float4* bias, const float4* gain, uint2* out) {
+  __shared__ Pooled quarters[3][128];
+  __shared__ float squares[4];
+  const int column = threadIdx.x % 128, quarter = threadIdx.x / 128;
+  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * group * 128 + column;
+  Pooled pooled = {{-1e30f, -1e30f, -1e30f, -1e30f}, {}, {}};
+  constexpr float ones[4] = {1, 1, 1, 1};
+#pragma unroll 4
+  for (int row = quarter; row < group; row += 4) {
+    const float4 g = gates[first + row * 128], b = __ldg(bias + row * 128 + column), v = values[first + row * 128];
+    const float score[4] = {g.x + b.x, g.y + b.y, g.z + b.z, g.w + b.w}, value[4] = {v.x, v.y, v.z, v.w};
+    pooled.add(score, ones, value);
+  }
+  if (quarter > 0) quarters[quarter - 1][column] = pooled;
+  __syncthreads();
+  if (quarter > 0) return;
+  for (int other = 0; other < 3; ++other) pooled.add(quarters[other][column].largest, quarters[other][column].weight, quarters[other][column].total);
   float square = 0;
 #pragma unroll
   for (int c = 0; c < 4; ++c) {
-    total[c] /= weight_sum[c];
-    square += total[c] * total[c];
+    pooled.total[c] /= pooled.weight[c];
+    square += pooled.total[c] * pooled.total[c];
   }
   square = warp_sum(square);
-  if (threadIdx.x % 32 == 0) squares[threadIdx.x / 32] = square;
-  __syncthreads();
+  if (column % 32 == 0) squares[column / 32] = square;
+  named_wait_128();
   const float factor = rsqrtf((squares[0] + squares[1] + squares[2] + squares[3]) * (1.0f / 512) + 1e-6f);
-  const float4 g = gain[threadIdx.x];
-  out[blockIdx.x * 128 + threadIdx.x] = make_uint2(pack_bf16(total[0] * factor * g.x, total[1] * factor * g.y), pack_bf16(total[2] * factor * g.z, total[3] * factor * g.w));
+  const float4 g = gain[column];
+  const float* total = pooled.total;
+  out[blockIdx.x * 128 + column] = make_uint2(pack_bf16(total[0] * factor * g.x, total[1] * factor * g.y), pack_bf16(total[2] * factor * g.z, total[3] * factor * g.w));
 }
 
 // Sixteen lanes a row of the table, 16 codes each; rows are 8-byte aligned.
@@ -238,42 +261,59 @@ __device__ float gumbel(std::uint64_t seed, int row, int token) {
   return -__logf(-__logf(uniform));
 }
 
-// A block a row, one pass: running maximum and sum of the softmax, and the best noisy logit.
-__global__ void __launch_bounds__(1024) verify_kernel(int vocabulary, const __nv_bfloat16* logits, const std::int32_t* drafts, std::uint64_t seed, Verdict* verdicts) {
-  __shared__ float maxima[32], sums[32], scores[32];
-  __shared__ int tokens[32];
-  const int row = static_cast<int>(blockIdx.x), draft = drafts[row], lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const __nv_bfloat16* mine = logits + static_cast<std::size_t>(row) * vocabulary;
+// What a part of a row knows: maximum and sum of the softmax, the best noisy logit.
+struct RowPart {
   float largest = -1e30f, sum = 0, best = -1e30f;
-  int best_token = 0;
-  for (int token = threadIdx.x; token < vocabulary; token += 1024) {
-    const float logit = __bfloat162float(mine[token]);
-    const float next = fmaxf(largest, logit);
-    sum = sum * __expf(largest - next) + __expf(logit - next);
+  int token = 0;
+  __device__ void add(const RowPart& other) {
+    const float next = fmaxf(largest, other.largest);
+    sum = sum * __expf(largest - next) + other.sum * __expf(other.largest - next);
     largest = next;
-    const float noisy = logit + gumbel(seed, row, token);
-    if (token != draft && noisy > best) best = noisy, best_token = token;
+    if (other.best > best) best = other.best, token = other.token;
   }
-  const auto merge = [&](float other_max, float other_sum, float other_best, int other_token) {
-    const float next = fmaxf(largest, other_max);
-    sum = sum * __expf(largest - next) + other_sum * __expf(other_max - next);
-    largest = next;
-    if (other_best > best) best = other_best, best_token = other_token;
-  };
-  const auto across = [&] {
+  __device__ void across_warp() {
     for (int step = 16; step > 0; step >>= 1) {
-      const float a = __shfl_xor_sync(0xffffffffu, largest, step), b = __shfl_xor_sync(0xffffffffu, sum, step), c = __shfl_xor_sync(0xffffffffu, best, step);
-      const int d = __shfl_xor_sync(0xffffffffu, best_token, step);
-      merge(a, b, c, d);
+      RowPart other;
+      other.largest = __shfl_xor_sync(0xffffffffu, largest, step);
+      other.sum = __shfl_xor_sync(0xffffffffu, sum, step);
+      other.best = __shfl_xor_sync(0xffffffffu, best, step);
+      other.token = __shfl_xor_sync(0xffffffffu, token, step);
+      add(other);
     }
-  };
-  across();
-  if (lane == 0) maxima[warp] = largest, sums[warp] = sum, scores[warp] = best, tokens[warp] = best_token;
+  }
+};
+static_assert(sizeof(RowPart) == 16);
+
+// blockIdx.x takes one of verify_splits parts of row blockIdx.y, one pass.
+__global__ void __launch_bounds__(512) verify_kernel(int vocabulary, const __nv_bfloat16* logits, const std::int32_t* drafts, std::uint64_t seed, RowPart* parts) {
+  __shared__ RowPart warps[16];
+  const int row = static_cast<int>(blockIdx.y), draft = drafts[row], lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const __nv_bfloat16* mine = logits + static_cast<std::size_t>(row) * vocabulary;
+  const int share = (vocabulary + verify_splits - 1) / verify_splits, begin = static_cast<int>(blockIdx.x) * share, end = min(begin + share, vocabulary);
+  RowPart part;
+  for (int token = begin + static_cast<int>(threadIdx.x); token < end; token += 512) {
+    const float logit = __bfloat162float(mine[token]);
+    RowPart one;
+    one.largest = logit;
+    one.sum = 1;
+    one.best = token == draft ? -1e30f : logit + gumbel(seed, row, token);
+    one.token = token;
+    part.add(one);
+  }
+  part.across_warp();
+  if (lane == 0) warps[warp] = part;
   __syncthreads();
   if (warp > 0) return;
-  largest = maxima[lane], sum = sums[lane], best = scores[lane], best_token = tokens[lane];
-  across();
-  if (lane == 0) verdicts[row] = {__expf(__bfloat162float(mine[draft]) - largest) / sum, best_token};
+  part = lane < 16 ? warps[lane] : RowPart();
+  part.across_warp();
+  if (lane == 0) parts[row * verify_splits + blockIdx.x] = part;
+}
+
+__global__ void __launch_bounds__(32) verdict_kernel(int vocabulary, const __nv_bfloat16* logits, const std::int32_t* drafts, const RowPart* parts, Verdict* verdicts) {
+  const int row = static_cast<int>(blockIdx.x), lane = threadIdx.x;
+  RowPart part = lane < verify_splits ? parts[row * verify_splits + lane] : RowPart();
+  part.across_warp();
+  if (lane == 0) verdicts[row] = {__expf(__bfloat162float(logits[static_cast<std::size_t>(row) * vocabulary + drafts[row]]) - part.largest) / part.sum, part.token};
 }
 
 unsigned blocks_for(std::size_t count, std::size_t a_block) { return static_cast<unsigned>((count + a_block - 1) / a_block); }
@@ -298,15 +338,19 @@ void launch_mhc_post(int tokens, int hidden, const void* x, const void* o, const
 }
 void launch_compress(int tokens, int group, const float* values, const float* gates, const float* bias, const float* gain, void* out, Stream stream) {
   const auto four = [](const float* p) { return reinterpret_cast<const float4*>(p); };
-  compress_kernel<<<static_cast<unsigned>(tokens / group), 128, 0, stream>>>(group, four(values), four(gates), four(bias), four(gain), static_cast<uint2*>(out));
+  compress_kernel<<<static_cast<unsigned>(tokens / group), 512, 0, stream>>>(group, four(values), four(gates), four(bias), four(gain), static_cast<uint2*>(out));
   RACKCAST_LAUNCH_CHECK();
 }
 void launch_engram(int tokens, const std::int32_t* index, const std::uint8_t* table, void* out, Stream stream) {
   engram_kernel<<<blocks_for(static_cast<std::size_t>(tokens) * 24, 16), 256, 0, stream>>>(tokens * 24, index, table, static_cast<uint4*>(out));
   RACKCAST_LAUNCH_CHECK();
 }
-void launch_verify(int rows, int vocabulary, const void* logits, const std::int32_t* drafts, std::uint64_t seed, Verdict* verdicts, Stream stream) {
-  verify_kernel<<<static_cast<unsigned>(rows), 1024, 0, stream>>>(vocabulary, static_cast<const __nv_bfloat16*>(logits), drafts, seed, verdicts);
+void launch_verify(int rows, int vocabulary, const void* logits, const std::int32_t* drafts, std::uint64_t seed, float* scratch, Verdict* verdicts, Stream stream) {
+  const auto* data = static_cast<const __nv_bfloat16*>(logits);
+  auto* parts = reinterpret_cast<RowPart*>(scratch);
+  verify_kernel<<<dim3(verify_splits, static_cast<unsigned>(rows)), 512, 0, stream>>>(vocabulary, data, drafts, seed, parts);
+  RACKCAST_LAUNCH_CHECK();
+  verdict_kernel<<<static_cast<unsigned>(rows), 32, 0, stream>>>(vocabulary, data, drafts, parts, verdicts);
   RACKCAST_LAUNCH_CHECK();
 }
 
