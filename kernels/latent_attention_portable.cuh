@@ -17,6 +17,12 @@ struct PortableShared {
   static constexpr int bytes = valid + 256 + 1024;
 };
 
+template <bool half>
+__device__ inline void multiply_16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  if constexpr (half) mma_f16_16x8x16(d, a, b0, b1);
+  else mma_bf16_16x8x16(d, a, b0, b1);
+}
+
 template <typename Problem>
 __global__ void __launch_bounds__(256, 1) latent_attention_portable(const __grid_constant__ Problem problem) {
   cudaTriggerProgrammaticLaunchCompletion();  // a combine kernel may take its place early; it waits for our end itself
@@ -42,8 +48,17 @@ __global__ void __launch_bounds__(256, 1) latent_attention_portable(const __grid
   }
   cp_async_commit();
 
+  if constexpr (Problem::half) {  // this thread's own copies, in place
+    cp_async_wait<0>();
+#pragma unroll 4
+    for (int i = 0; i < 2 * Problem::qk_tiles; ++i) {
+      auto* at = reinterpret_cast<uint4*>(generic + chunk_offset(load_row, quarter + 4 * i));
+      *at = make_uint4(bf16x2_to_f16x2(at->x), bf16x2_to_f16x2(at->y), bf16x2_to_f16x2(at->z), bf16x2_to_f16x2(at->w));
+    }
+  }
+
   typename Problem::Raw raw;
-  if constexpr (!Problem::direct) raw.load(problem.pools(), problem.selected(item, 0), problem.slot(item, 0, load_row), quarter);
+  if constexpr (Problem::source == RowSource::converted) raw.load(problem.pools(), problem.selected(item, 0), problem.slot(item, 0, load_row), quarter);
 
   float out[32][4];
 #pragma unroll
@@ -54,7 +69,7 @@ __global__ void __launch_bounds__(256, 1) latent_attention_portable(const __grid
 
   for (int block = 0; block < blocks; ++block) {
     __syncthreads();  // the block before is done with keys and probabilities
-    if constexpr (Problem::direct) {
+    if constexpr (Problem::source != RowSource::converted) {
       const std::uint8_t* row = problem.row_address(item, block, load_row);
 #pragma unroll
       for (int i = 0; i < 2 * Problem::qk_tiles; ++i) {
@@ -79,8 +94,8 @@ __global__ void __launch_bounds__(256, 1) latent_attention_portable(const __grid
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         ldmatrix_x4(b, keys + chunk_offset(half * 32 + n * 16 + ((lane >> 4) << 3) + (lane & 7), 2 * step + ((lane >> 3) & 1)));
-        mma_bf16_16x8x16(logits[2 * n], a, b[0], b[1]);
-        mma_bf16_16x8x16(logits[2 * n + 1], a, b[2], b[3]);
+        multiply_16<Problem::half>(logits[2 * n], a, b[0], b[1]);
+        multiply_16<Problem::half>(logits[2 * n + 1], a, b[2], b[3]);
       }
     }
     float mine[2] = {minus_infinity, minus_infinity};
@@ -118,7 +133,7 @@ __global__ void __launch_bounds__(256, 1) latent_attention_portable(const __grid
         const float b = exp2f(fmaf(logits[j][2 * r + 1], problem.scale_log2(), -base_log2[r]));
         sum[r] += a + b;
         const int row = row0 + 8 * r, chunk = half * 4 + j;
-        *reinterpret_cast<std::uint32_t*>(generic + Shared::probabilities + row * 128 + ((chunk ^ (row & 7)) << 4) + pair * 4) = pack_bf16(a, b);
+        *reinterpret_cast<std::uint32_t*>(generic + Shared::probabilities + row * 128 + ((chunk ^ (row & 7)) << 4) + pair * 4) = pack_16<Problem::half>(a, b);
       }
 #pragma unroll
     for (int j = 0; j < 32; ++j)
@@ -132,8 +147,8 @@ __global__ void __launch_bounds__(256, 1) latent_attention_portable(const __grid
 #pragma unroll
       for (int n = 0; n < 16; ++n) {
         ldmatrix_x4_trans(b, keys + chunk_offset(step * 16 + (lane & 15), half * 32 + 2 * n + (lane >> 4)));
-        mma_bf16_16x8x16(out[2 * n], a, b[0], b[1]);
-        mma_bf16_16x8x16(out[2 * n + 1], a, b[2], b[3]);
+        multiply_16<Problem::half>(out[2 * n], a, b[0], b[1]);
+        multiply_16<Problem::half>(out[2 * n + 1], a, b[2], b[3]);
       }
     }
   }

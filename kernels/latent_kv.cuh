@@ -1,4 +1,4 @@
-// Rows of latent KV pools: where they lie, how four threads of a row load one, turn it into bf16 and store it into a
+// Rows of latent KV pools: where they lie, how four threads of a row load one, turn it into fp16 and store it into a
 // shared-memory block. A block is 64 rows x 512 values as 8 tiles of 64 rows x 128 B, 16-byte chunks XOR-swizzled by the
 // row (the 128-byte swizzle that wgmma reads and ldmatrix reads without bank conflicts).
 #pragma once
@@ -9,6 +9,9 @@ namespace rackcast::kernels {
 
 constexpr int block_rows = 64;
 constexpr int tile_bytes = block_rows * 128;
+
+// How rows come into shared memory: converted to fp16, copied row by row, or page by page through a tensor map.
+enum class RowSource { converted, copied, pages };
 
 struct LatentPools {
   const std::uint8_t* window = nullptr;
@@ -40,10 +43,23 @@ __device__ inline std::uint32_t chunk_offset(int row, int chunk) {
 __device__ inline void store_shared_16(std::uint32_t address, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
   asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
-__device__ inline std::uint32_t mul_bf16x2(std::uint32_t a, std::uint32_t b) {
+__device__ inline std::uint32_t mul_f16x2(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product;
-  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
   return product;
+}
+__device__ inline std::uint32_t pack_f16(float low, float high) {
+  std::uint32_t bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+template <bool half>
+__device__ inline std::uint32_t pack_16(float low, float high) {
+  if constexpr (half) return pack_f16(low, high);
+  else return pack_bf16(low, high);
+}
+__device__ inline std::uint32_t bf16x2_to_f16x2(std::uint32_t pair) {  // magnitudes below 65504
+  return pack_f16(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
 }
 __device__ inline uint4 load_stream_16(const void* address) {
   uint4 v;
@@ -51,22 +67,22 @@ __device__ inline uint4 load_stream_16(const void* address) {
   return v;
 }
 
-// Four e4m3 -> two bf16x2. The code's 7 magnitude bits become bf16's exponent and mantissa bits, which is the value times
-// 2^-120 (also for subnormals); `multiplier` holds 2^120 times the group's scale twice, so the result is exact.
-__device__ inline void e4m3x4_to_bf16(std::uint32_t codes, std::uint32_t multiplier, std::uint32_t& low, std::uint32_t& high) {
-  const std::uint32_t a = __byte_perm(codes, 0, 0x1404), b = __byte_perm(codes, 0, 0x3424);  // code in the upper byte
-  low = mul_bf16x2((a & 0x80008000u) | ((a >> 4) & 0x07f007f0u), multiplier);
-  high = mul_bf16x2((b & 0x80008000u) | ((b >> 4) & 0x07f007f0u), multiplier);
+// Four e4m3 times their group's power of two -> two fp16x2. Exact while the products are normal in fp16 or at least 2^-24.
+__device__ inline void e4m3x4_to_f16(std::uint32_t codes, std::uint32_t multiplier, std::uint32_t& low, std::uint32_t& high) {
+  asm("{.reg .b16 a, b; mov.b32 {a, b}, %2; cvt.rn.f16x2.e4m3x2 %0, a; cvt.rn.f16x2.e4m3x2 %1, b;}" : "=r"(low), "=r"(high) : "r"(codes));
+  low = mul_f16x2(low, multiplier);
+  high = mul_f16x2(high, multiplier);
 }
-__device__ inline std::uint32_t e4m3_multiplier(std::uint32_t ue8m0) {  // ue8m0 <= 134 (2^7)
-  const std::uint32_t bits = (ue8m0 + 120u) << 7;
+__device__ inline std::uint32_t ue8m0_multiplier(std::uint32_t ue8m0) {  // fp16's exponents: 2^-14 .. 2^15
+  const int exponent = min(max(static_cast<int>(ue8m0) - 127 + 15, 1), 30);
+  const std::uint32_t bits = static_cast<std::uint32_t>(exponent) << 10;
   return bits | bits << 16;
 }
-// Two e2m1 codes in one byte (at bit 8*byte of word) -> bf16x2 times 2^-126.
+// Two e2m1 codes in one byte (at bit 8*byte of word) -> fp16x2 times 2^-14.
 __device__ inline std::uint32_t e2m1x2_raw(std::uint32_t word, int byte) {
   const std::uint32_t w = word >> (8 * byte);
   const std::uint32_t both = (w & 0xfu) | ((w & 0xf0u) << 12);
-  return ((both & 0x00080008u) << 12) | ((both & 0x00070007u) << 6);
+  return ((both & 0x00080008u) << 12) | ((both & 0x00070007u) << 9);
 }
 
 __device__ inline const std::uint8_t* v4_values(const std::uint8_t* pool, int slot) {
@@ -76,6 +92,8 @@ __device__ inline const std::uint8_t* v4_scales(const std::uint8_t* pool, int sl
   return pool + static_cast<std::size_t>(slot >> 6) * (page_rows * 584) + page_rows * 576 + (slot & 63) * 8;
 }
 
+__device__ inline void prefetch_line(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+
 // What one of a row's four threads (quarter 0..3) holds between loading and storing. Slot -1 loads zeros.
 template <KvFormat format>
 struct RawRow;
@@ -83,6 +101,7 @@ struct RawRow;
 template <>
 struct RawRow<KvFormat::bf16> {
   uint4 value[16];
+  __device__ static void prefetch(const LatentPools&, bool, int, int) {}
   __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
     const std::uint8_t* row = (selected ? pools.selected : pools.window) + static_cast<std::size_t>(slot < 0 ? 0 : slot) * 1024;
 #pragma unroll
@@ -98,10 +117,10 @@ struct RawRow<KvFormat::bf16> {
 // 16 e4m3 -> chunks 2c, 2c+1 of the row.
 __device__ inline void store_e4m3_chunk(std::uint32_t block, int row, int c, uint4 codes, std::uint32_t multiplier) {
   std::uint32_t v[8];
-  e4m3x4_to_bf16(codes.x, multiplier, v[0], v[1]);
-  e4m3x4_to_bf16(codes.y, multiplier, v[2], v[3]);
-  e4m3x4_to_bf16(codes.z, multiplier, v[4], v[5]);
-  e4m3x4_to_bf16(codes.w, multiplier, v[6], v[7]);
+  e4m3x4_to_f16(codes.x, multiplier, v[0], v[1]);
+  e4m3x4_to_f16(codes.y, multiplier, v[2], v[3]);
+  e4m3x4_to_f16(codes.z, multiplier, v[4], v[5]);
+  e4m3x4_to_f16(codes.w, multiplier, v[6], v[7]);
   store_shared_16(block + chunk_offset(row, 2 * c), v[0], v[1], v[2], v[3]);
   store_shared_16(block + chunk_offset(row, 2 * c + 1), v[4], v[5], v[6], v[7]);
 }
@@ -110,6 +129,13 @@ template <>
 struct RawRow<KvFormat::v4> {
   uint4 value[9];
   uint2 scales;
+  __device__ static void prefetch(const LatentPools& pools, bool selected, int slot, int quarter) {
+    if (slot < 0) return;
+    const std::uint8_t* pool = selected ? pools.selected : pools.window;
+    prefetch_line(v4_values(pool, slot) + quarter * 128);
+    if (quarter == 0) prefetch_line(v4_values(pool, slot) + 512);
+    if (quarter == 1) prefetch_line(v4_scales(pool, slot));
+  }
   __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
     const std::uint8_t* pool = selected ? pools.selected : pools.window;
     const std::uint8_t* row = v4_values(pool, slot < 0 ? 0 : slot);
@@ -121,11 +147,12 @@ struct RawRow<KvFormat::v4> {
 #pragma unroll
     for (int i = 0; i < 7; ++i) {  // chunk quarter + 4i lies in group i
       const std::uint32_t scale = ((i < 4 ? scales.x : scales.y) >> (8 * (i & 3))) & 0xffu;
-      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], e4m3_multiplier(scale));
+      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], ue8m0_multiplier(scale));
     }
 #pragma unroll
     for (int i = 7; i < 9; ++i)  // rope: chunks 28..35 of the row are chunks 56..63 of the block
-      store_shared_16(block + chunk_offset(row, 28 + quarter + 4 * i), value[i].x, value[i].y, value[i].z, value[i].w);
+      store_shared_16(block + chunk_offset(row, 28 + quarter + 4 * i), bf16x2_to_f16x2(value[i].x), bf16x2_to_f16x2(value[i].y), bf16x2_to_f16x2(value[i].z),
+                      bf16x2_to_f16x2(value[i].w));
   }
 };
 
@@ -133,6 +160,13 @@ template <>
 struct RawRow<KvFormat::v41> {
   uint4 value[8];
   uint4 scales;
+  __device__ static void prefetch(const LatentPools& pools, bool selected, int slot, int quarter) {
+    if (slot < 0) return;
+    const std::uint8_t* row = selected ? pools.selected + static_cast<std::size_t>(slot) * 288 : pools.window + static_cast<std::size_t>(slot) * 528;
+    const int bytes = selected ? 288 : 528;
+    if (quarter * 128 < bytes) prefetch_line(row + quarter * 128);
+    if (quarter == 3) prefetch_line(row + bytes - 16);
+  }
   __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
     if (slot < 0) {
 #pragma unroll
@@ -162,7 +196,7 @@ struct RawRow<KvFormat::v41> {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // chunk quarter + 4i lies in group (quarter + 4i) / 2
       const std::uint32_t scale = (words[i >> 1] >> (8 * (2 * (i & 1) + (quarter >> 1)))) & 0xffu;
-      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], e4m3_multiplier(scale));
+      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], ue8m0_multiplier(scale));
     }
   }
 
@@ -170,15 +204,15 @@ struct RawRow<KvFormat::v41> {
   // 32 e2m1 -> chunks 4c..4c+3 of the row; the first 16 values have the low scale.
   __device__ static void store_e2m1_chunk(std::uint32_t block, int row, int c, uint4 codes, std::uint32_t scale_pair) {
     const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
-    constexpr std::uint32_t two_to_126 = 0x7e807e80u;
-    std::uint32_t low, high;  // e4m3 scales as bf16x2: both halves of `low` are needed below
-    e4m3x4_to_bf16((scale_pair & 0xffu) * 0x0101u | ((scale_pair >> 8) & 0xffu) * 0x01010000u, e4m3_multiplier(127), low, high);
+    constexpr std::uint32_t two_to_14 = 0x74007400u, one = 0x3c003c00u;
+    std::uint32_t low, high;  // the two scales as fp16x2, each in both halves
+    e4m3x4_to_f16((scale_pair & 0xffu) * 0x0101u | ((scale_pair >> 8) & 0xffu) * 0x01010000u, one, low, high);
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const std::uint32_t scale = w < 2 ? low : high;
       std::uint32_t v[4];
 #pragma unroll
-      for (int b = 0; b < 4; ++b) v[b] = mul_bf16x2(mul_bf16x2(e2m1x2_raw(words[w], b), two_to_126), scale);
+      for (int b = 0; b < 4; ++b) v[b] = mul_f16x2(mul_f16x2(e2m1x2_raw(words[w], b), two_to_14), scale);
       store_shared_16(block + chunk_offset(row, 4 * c + w), v[0], v[1], v[2], v[3]);
     }
   }

@@ -130,6 +130,7 @@ class MlaCase final : public Case {
     p.query_tokens = query_tokens_;
     p.heads = heads_;
     p.pages_per_request = pages_;
+    p.pool_rows = requests_ * pages_ * page_rows;
     p.tiles = tiles_;
     p.scale_log2 = static_cast<float>(softmax_scale * 1.4426950408889634);
     p.splits = plan_.splits;

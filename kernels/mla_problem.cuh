@@ -1,6 +1,8 @@
 // What an item is to the latent attention kernels in dense MLA: 64 query rows (tokens x heads) of one request against one
 // split of its paged KV.
 #pragma once
+#include <cuda.h>
+
 #include "kernels/latent_kv.cuh"
 #include "kernels/launcher.hpp"
 #include "kernels/mla_attention.hpp"
@@ -9,10 +11,11 @@ namespace rackcast::kernels {
 
 struct MlaParams {
   const __nv_bfloat16* q = nullptr;            // [requests][query_tokens][heads][576]
-  const std::uint8_t* kv = nullptr;            // pages of 64 rows x 576 bf16
+  const std::uint8_t* kv = nullptr;            // pages of 64 rows x 576 bf16, all finite
   const std::int32_t* pages = nullptr;         // [requests][pages_per_request]
   const std::int32_t* lengths = nullptr;       // [requests]
   int requests = 0, query_tokens = 1, heads = 128, pages_per_request = 0;
+  int pool_rows = 0;                           // rows of the whole pool
   int tiles = 1;                               // 64-row tiles of a request
   float scale_log2 = 0;
   int splits = 1;
@@ -25,12 +28,14 @@ struct MlaParams {
 
 struct MlaProblem {
   static constexpr int qk_tiles = 9;
-  static constexpr bool direct = true;
+  static constexpr RowSource source = RowSource::pages;
+  static constexpr bool half = false;
   static constexpr bool causal = true;
   static constexpr int consumer_registers = 232;
   static constexpr int producer_registers = 40;
   struct Raw {};
   MlaParams p;
+  CUtensorMap rows_map;  // [pages * 64][576], boxes of 32 rows x 64 values, 128-byte swizzle; only for Hopper
 
   __device__ int items() const { return p.requests * p.tiles * p.splits; }
   __device__ int request(int item) const { return item / (p.tiles * p.splits); }
@@ -55,6 +60,19 @@ struct MlaProblem {
     const int page = __ldg(p.pages + static_cast<std::size_t>(request(item)) * p.pages_per_request + at / page_rows);
     return p.kv + (static_cast<std::size_t>(page) * page_rows + at % page_rows) * (mla_qk_dims * 2);
   }
+  __device__ const void* map() const { return &rows_map; }
+  // First row of the block's page; beyond the pool (the map then gives zeros) when no row of the block is visible.
+  __device__ int page_row(int item, int block) const {
+    const int at = position(item, block);
+    if (at >= __ldg(p.lengths + request(item))) return p.pool_rows;
+    return __ldg(p.pages + static_cast<std::size_t>(request(item)) * p.pages_per_request + at / page_rows) * page_rows;
+  }
+  __device__ void prefetch(int row) const {
+    if (row >= p.pool_rows) return;
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p.kv + static_cast<std::size_t>(row) * (mla_qk_dims * 2)), "r"(page_rows * mla_qk_dims * 2));
+  }
+  __device__ bool partial() const { return p.splits > 1; }
+  __device__ __nv_bfloat16* out_row(int, int) const { return nullptr; }
   __device__ int rows() const { return p.query_tokens * p.heads; }
   __device__ const __nv_bfloat16* query(int item, int row) const {
     const int r = tile(item) * 64 + row;

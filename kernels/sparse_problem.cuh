@@ -7,10 +7,11 @@ namespace rackcast::kernels {
 template <KvFormat format>
 struct SparseProblem {
   static constexpr int qk_tiles = 8;
-  static constexpr bool direct = format == KvFormat::bf16;
+  static constexpr RowSource source = format == KvFormat::bf16 ? RowSource::copied : RowSource::converted;
+  static constexpr bool half = source == RowSource::converted;
   static constexpr bool causal = false;
-  static constexpr int consumer_registers = direct ? 232 : 200;
-  static constexpr int producer_registers = direct ? 40 : 104;
+  static constexpr int consumer_registers = source == RowSource::copied ? 232 : 200;
+  static constexpr int producer_registers = source == RowSource::copied ? 40 : 104;
   using Raw = RawRow<format>;
   LatentParams p;
 
@@ -24,6 +25,7 @@ struct SparseProblem {
   __device__ bool row_valid(int item, int block, int row) const { return slot(item, block, row) >= 0; }
   __device__ const LatentPools& pools() const { return p.pools; }
   __device__ const std::uint8_t* any_row() const { return p.pools.window; }
+  __device__ const std::uint8_t* pool(int item, int block) const { return selected(item, block) ? p.pools.selected : p.pools.window; }
   __device__ const std::uint8_t* row_address(int item, int block, int row) const {
     const int s = slot(item, block, row);
     return s < 0 ? nullptr : (selected(item, block) ? p.pools.selected : p.pools.window) + static_cast<std::size_t>(s) * 1024;
@@ -35,6 +37,8 @@ struct SparseProblem {
   __device__ float weight(int, int row, float total, float largest) const {
     return 1.f / (p.splits == 1 && p.sink ? total + exp2f(p.sink[row] * 1.44269504f - largest) : total);
   }
+  __device__ bool partial() const { return p.splits > 1; }
+  __device__ __nv_bfloat16* out_row(int item, int row) const { return p.out + (static_cast<std::size_t>(item) * latent_heads + row) * latent_dims; }
   __device__ void store(int item, int row, int column, float a, float b) const {
     const std::size_t at = (static_cast<std::size_t>(item) * latent_heads + row) * latent_dims + column;  // item = token or split
     if (p.splits == 1) *reinterpret_cast<std::uint32_t*>(p.out + at) = pack_bf16(a, b);
