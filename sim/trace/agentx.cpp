@@ -32,6 +32,8 @@ class Agentx final : public Load {
  public:
   explicit Agentx(const AgentxOptions& options)
       : options_(options), due_(options.lanes), lanes_(options.lanes), next_row_(options.lanes) {
+    if (options.trace->block_ids_global)
+      throw UserError(options.trace->source, 0, 0, "", "holds arrivals of a service, no agent sessions; replay it with kind: open_loop");
     for (const Session& session : options.trace->sessions) {
       if (session.requests_count == 0) continue;
       plans_.emplace_back(*options.trace, session);
@@ -216,13 +218,20 @@ class Agentx final : public Load {
 
 std::unique_ptr<Load> make_agentx(const AgentxOptions& options) { return std::make_unique<Agentx>(options); }
 
-LaneDemand lane_demand(const AgentxOptions& options, double duration_s) {
-  if (!options.think_time) return {never_s, never_s, never_s, 0};  // no gaps: an instant server is asked without end
+LaneDemand lane_demand(const AgentxOptions& asked, double duration_s) {
+  if (!asked.think_time) return {never_s, never_s, never_s, 0};  // no gaps: an instant server is asked without end
+  // Lanes are alike: so many of them say what any number would ask.
+  constexpr std::uint32_t enough_lanes = 4096;
+  AgentxOptions options = asked;
+  options.lanes = std::min(asked.lanes, enough_lanes);
+  const double scale = static_cast<double>(asked.lanes) / options.lanes;
   Agentx load(options);
   load.preload([](const LoadRequest&) {});
   const double start_s = load.next_time_s();
   double input = 0, output = 0;
-  std::uint64_t requests = 0;
+  constexpr std::uint64_t most_at_once = 20'000'000;  // recorded gaps may all be 0, too
+  std::uint64_t requests = 0, at_once = 0;
+  double last_s = start_s;
   std::vector<LoadRequest> due;
   for (double now_s = start_s; now_s < start_s + duration_s; now_s = load.next_time_s()) {
     due.clear();
@@ -232,10 +241,13 @@ LaneDemand lane_demand(const AgentxOptions& options, double duration_s) {
       output += request.output_tokens;
     }
     requests += due.size();
+    at_once = now_s == last_s ? at_once + due.size() : due.size();
+    last_s = now_s;
+    if (at_once > most_at_once) return {never_s, never_s, never_s, 0};
     for (const LoadRequest& request : due) load.finished(request.id, now_s);
   }
   const double count = static_cast<double>(requests);
-  return {(input + output) / duration_s, output / duration_s, count / options.lanes / (duration_s / 3600), requests ? input / count : 0};
+  return {scale * (input + output) / duration_s, scale * output / duration_s, count / options.lanes / (duration_s / 3600), requests ? input / count : 0};
 }
 
 }  // namespace rackcast

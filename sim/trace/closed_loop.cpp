@@ -28,7 +28,7 @@ class ClosedLoop final : public Load {
     shares_blocks_ = options.turns > 1 || options.shared_prefix > 0;
     prefix_blocks_ = static_cast<std::uint32_t>(options.shared_prefix * options.lengths.input_tokens) / block_tokens;
     next_block_ = std::uint64_t{prefix_blocks_} * options.prefix_groups;
-    RACKCAST_CHECK(next_block_ + private_blocks_ < block_ids, "prefix groups and one session fit the id space");
+    if (next_block_ + private_blocks_ >= block_ids) throw UserError("closed-loop load: the common prefixes and one session hold more than 2^32 blocks");
     for (std::uint32_t user = 0; user < options.users; ++user) ready_.push_back(user);
   }
 
@@ -62,7 +62,10 @@ class ClosedLoop final : public Load {
 
  private:
   static std::uint64_t blocks_of_a_session(const ClosedLoopOptions& o) {
-    return std::uint64_t{o.turns} * (o.lengths.input_tokens + o.lengths.output_tokens) / block_tokens + 1;
+    constexpr std::uint64_t longest_session = std::uint64_t{1} << 31;  // tokens
+    const std::uint64_t tokens = std::uint64_t{o.turns} * (std::uint64_t{o.lengths.input_tokens} + o.lengths.output_tokens);
+    if (tokens > longest_session) throw UserError("closed-loop load: turns and lengths give a session of more than 2^31 tokens");
+    return tokens / block_tokens + 1;
   }
 
   LoadRequest next_request(std::uint32_t user) {

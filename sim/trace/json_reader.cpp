@@ -82,6 +82,27 @@ bool JsonReader::next_element() {
   return true;
 }
 
+bool JsonReader::next_integer(std::uint64_t& value, std::uint64_t max) {
+  // "[1,2,3" or "[1, 2, 3" wholly at hand; anything else takes the long way.
+  const std::string_view window = source_.window();
+  std::size_t at = 0;
+  bool plain = window.size() > 24;
+  if (plain && !fresh_.back()) plain = window[at++] == ',';
+  if (plain && window[at] == ' ') ++at;
+  const std::size_t first = at;
+  std::uint64_t number = 0;
+  for (; plain && at < first + 18 && window[at] >= '0' && window[at] <= '9'; ++at) number = number * 10 + static_cast<std::uint64_t>(window[at] - '0');
+  if (plain && at > first && (window[at] == ',' || window[at] == ']') && number <= max) {
+    source_.skip(at);
+    fresh_.back() = false;
+    value = number;
+    return true;
+  }
+  if (!next_element()) return false;
+  value = integer(max);
+  return true;
+}
+
 double JsonReader::number() {
   char digits[48];
   std::size_t length = 0;

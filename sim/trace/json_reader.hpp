@@ -22,6 +22,8 @@ class JsonReader {
   void begin_array();
   bool next_element();                        // false at ']'
 
+  bool next_integer(std::uint64_t& value, std::uint64_t max);  // next_element() and integer() at once: long lists of ids
+
   double number();                            // finite
   std::uint64_t integer(std::uint64_t max);   // whole and not negative ("12" or "12.0")
   const std::string& string();                // valid until the next string() or key

@@ -62,6 +62,7 @@ bool parse_date(std::string_view text, double& seconds) {
 bool is_azure(std::string_view head) { return head.starts_with(dated_header) || head.starts_with(relative_header); }
 
 void read_azure(ByteSource& source, TraceBuilder& into) {
+  into.trace().block_ids_global = true;  // arrivals of a service, no sessions
   Session& session = into.begin_session();
   session.id = "azure";
   std::string line;

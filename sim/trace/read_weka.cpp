@@ -130,9 +130,8 @@ class SessionReader {
     if (request.runs_count > 0) json_.fail("give hash_ids or hash_runs once, not both");
     json_.begin_array();
     // Gather consecutive ids here: nearly all are.
-    std::uint64_t first = 0, count = 0;
-    while (json_.next_element()) {
-      const std::uint64_t id = json_.integer(TraceBuilder::max_block_id);
+    std::uint64_t first = 0, count = 0, id = 0;
+    while (json_.next_integer(id, TraceBuilder::max_block_id)) {
       if (count > 0 && id == first + count) {
         ++count;
         continue;

@@ -41,7 +41,7 @@ struct Trace {
   std::vector<SubagentGroup> groups;
   std::vector<HashRun> runs;
   std::vector<std::string> models;
-  bool block_ids_global = false;  // Mooncake: ids shared by all sessions; Weka: local to a session
+  bool block_ids_global = false;  // Mooncake, Azure: arrivals, ids shared by all; agent sessions: ids local to a session
   std::uint64_t content_hash = 0; // of the bytes read, for the manifest
   std::string source;             // where it came from, for the manifest
 

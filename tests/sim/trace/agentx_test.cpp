@@ -305,4 +305,6 @@ BOOST_AUTO_TEST_CASE(a_stopped_load_gives_nothing_more) {
 BOOST_AUTO_TEST_CASE(a_trace_without_main_requests_is_refused) {
   const Trace trace = trace_of("");
   BOOST_CHECK_THROW(make_agentx({.trace = &trace}), UserError);
+  const Trace arrivals = read_trace_text("m", R"({"timestamp":0,"input_length":512,"output_length":1,"hash_ids":[1]})");
+  BOOST_CHECK_THROW(make_agentx({.trace = &arrivals}), UserError);
 }

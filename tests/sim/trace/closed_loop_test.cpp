@@ -2,6 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
+#include "sim/base/error.hpp"
 #include "sim/trace/closed_loop.hpp"
 #include "sim/trace/ideal_cache.hpp"
 
@@ -84,6 +85,11 @@ BOOST_AUTO_TEST_CASE(turns_repeat_the_session_and_half_the_first_prompt_is_commo
       load->finished(request.id, ++now_s);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(sessions_and_prefixes_that_no_id_can_name_are_refused) {
+  BOOST_CHECK_THROW(make_closed_loop({.lengths = {.input_tokens = 1U << 20}, .turns = 4096}), UserError);
+  BOOST_CHECK_THROW(make_closed_loop({.lengths = {.input_tokens = 1U << 20}, .shared_prefix = 1, .prefix_groups = 1U << 20}), UserError);
 }
 
 BOOST_AUTO_TEST_CASE(a_stopped_load_gives_nothing_more) {

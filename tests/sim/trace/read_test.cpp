@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "sim/base/error.hpp"
+#include "sim/base/numpy_random.hpp"
 #include "sim/trace/read.hpp"
 #include "sim/trace/statistics.hpp"
 #include "tests/support/recorded_data.hpp"
@@ -103,6 +104,52 @@ BOOST_AUTO_TEST_CASE(hostile_nesting_and_names_are_refused_before_they_cost_memo
   BOOST_TEST(problem_of(R"({"requests":[],"x":)" + std::string(100000, '[')).find("nested deeper than 64 levels") != std::string::npos);
   BOOST_TEST(problem_of(R"({"requests":[],"id":")" + std::string(100000, 'a')).find("string is longer than 4096 bytes") != std::string::npos);
   BOOST_CHECK_THROW(read_trace_text("t", session(main_request + main_request.substr(0, main_request.size() - 1)), {.requests = 1}), UserError);
+}
+
+BOOST_AUTO_TEST_CASE(damaged_files_are_read_or_refused_but_never_more) {
+  const std::string whole[] = {session(main_request + group(100, 50000, {0, 20})),
+                               "{\"timestamp\": 1500, \"input_length\": 1100, \"output_length\": 5, \"hash_ids\": [0, 1, 9]}\n",
+                               "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-12-31 23:59:59.5000000,4808,10\n"};
+  NumpyRandom random(1);
+  std::size_t read = 0, refused = 0;
+  for (int round = 0; round < 30000; ++round) {
+    std::string text = whole[round % 3];
+    for (std::uint64_t hits = 1 + random.below(3); hits > 0; --hits) {
+      const std::size_t at = random.below(text.size());
+      switch (random.below(4)) {
+        case 0: text[at] = static_cast<char>(random.below(256)); break;
+        case 1: text.erase(at, 1 + random.below(8)); break;
+        case 2: text.insert(at, text.substr(random.below(text.size()), 1 + random.below(16))); break;
+        default: text[at] = "[]{},:\"0-e."[random.below(11)]; break;
+      }
+      if (text.empty()) text = " ";
+    }
+    try {
+      statistics_of(read_trace_text("t", text));
+      ++read;
+    } catch (const UserError&) {
+      ++refused;
+    }
+  }
+  BOOST_TEST(read > 100u);
+  BOOST_TEST(refused > 10000u);
+}
+
+BOOST_AUTO_TEST_CASE(long_lists_of_ids_read_the_same_over_the_edges_of_the_buffer) {
+  const auto path = (std::filesystem::temp_directory_path() / fmt::format("rackcast-ids-{}.json", ::getpid())).string();
+  std::string ids, spaced;
+  std::uint32_t blocks = 0;
+  for (std::uint32_t id = 1; blocks < 200000; ++blocks, id += id % 1000 == 0 ? 7 : 1) {
+    ids += fmt::format("{}{}", ids.empty() ? "" : ",", id);
+    spaced += fmt::format("{}{}", spaced.empty() ? "" : ", ", id);
+  }
+  const auto text = [&](const std::string& list) { return session(fmt::format(R"({{"t":0,"in":{},"out":1,"hash_ids":[{}]}})", 64 * blocks, list)); };
+  std::ofstream(path) << text(ids);
+  const Trace file = read_trace({path}), memory = read_trace_text("t", text(spaced));
+  std::filesystem::remove(path);
+  BOOST_TEST(file.runs.size() > 100u);
+  BOOST_TEST(std::equal(file.runs.begin(), file.runs.end(), memory.runs.begin(), memory.runs.end(),
+                        [](const HashRun& p, const HashRun& q) { return p.first == q.first && p.count == q.count; }));
 }
 
 BOOST_AUTO_TEST_CASE(mooncake_rows_share_their_ids_and_lose_the_partial_block) {
