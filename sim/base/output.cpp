@@ -40,11 +40,15 @@ static bool write_all(int fd, std::string_view content) {
   return true;
 }
 
-void write_output_file(const std::string& path, std::string_view content) {
+void check_output_path(const std::string& path) {
   std::error_code code;
   const fs::file_status status = fs::symlink_status(path, code);
   if (fs::is_symlink(status)) refuse(path, "is a link; output is not written through links");
   if (fs::exists(status) && !fs::is_regular_file(status)) refuse(path, "is not a plain file");
+}
+
+void write_output_file(const std::string& path, std::string_view content) {
+  check_output_path(path);
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (file.get() < 0) refuse(path, fmt::format("cannot be written: {}", std::strerror(errno)));

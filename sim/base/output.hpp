@@ -10,6 +10,9 @@ namespace rackcast {
 // UserError when path is a link, no plain file, or cannot be written.
 void write_output_file(const std::string& path, std::string_view content);
 
+// For files that are written piece by piece: UserError when path is there and is a link or no plain file.
+void check_output_path(const std::string& path);
+
 // Makes the folder (and its parents) if it is not there; UserError when it is a link or no folder. Returns path.
 std::string make_output_folder(const std::string& path);
 

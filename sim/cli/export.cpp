@@ -28,7 +28,7 @@ struct ExportOptions {
 // FILE.yaml, a folder that `run --out` made, or RESULTS.sqlite:ID.
 YamlSource scenario_source(const std::string& what) {
   std::error_code code;
-  if (std::filesystem::is_directory(what, code)) return read_source(what + "/scenario.yaml");
+  if (std::filesystem::is_directory(what, code)) return read_source(what + "/resolved.yaml");
   const std::size_t colon = what.rfind(':');
   if (colon == std::string::npos || what.ends_with(".yaml")) return read_source(what);
   const Parsed<std::int64_t> id = parse_int64(std::string_view(what).substr(colon + 1));

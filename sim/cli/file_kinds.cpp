@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/cli/suite.hpp"
+#include "sim/cost/composite_fit.hpp"
 #include "sim/cost/costs.hpp"
 #include "sim/cost/memory.hpp"
 #include "sim/spec/scenario.hpp"
+#include "sim/spec/sweep.hpp"
 
 namespace rackcast {
 
@@ -29,6 +32,11 @@ void read_whole_scenario(const YamlSource& source, const Catalog& catalog, const
   fit(s.deployment.aggregated, EngineRole::aggregated, "aggregated");
 }
 
+void read_sweep(const YamlSource& source, const Catalog& catalog, const std::vector<std::string>& sets) {
+  const auto [own, other] = split_sets(sets, {"name", "base", "set", "axes", "conditions", "limits"});
+  Space(read_yaml_as<SweepSpec>(source, catalog.read_options(own)).space, source.name, catalog, other);
+}
+
 }  // namespace
 
 std::span<const FileKind> file_kinds() {
@@ -38,6 +46,9 @@ std::span<const FileKind> file_kinds() {
       {"rack", "racks", "", "how GPUs are put together", read_plain<RackSpec>, document_of<RackSpec>},
       {"model", "models", "", "a model: shapes, data types, layers, KV, draft", read_plain<ModelSpec>, document_of<ModelSpec>},
       {"prices", "prices", "", "a dated list of token prices", read_plain<PriceList>, document_of<PriceList>},
+      {"sweep", ".", "axes", "a base scenario and the axes along which it varies", read_sweep, document_of<SweepSpec>},
+      {"suite", "suites", "", "published figures and what reproduces each", read_plain<SuiteSpec>, document_of<SuiteSpec>},
+      {"anchors", "published", "anchors", "published step times that composites are solved from", read_plain<StepAnchors>, document_of<StepAnchors>},
       {"costs", "costs", "", "the parameters of a GPU's cost forms, each with interval, basis and source", read_plain<CostSpec>, document_of<CostSpec>},
   };
   return table;
@@ -61,7 +72,7 @@ static bool has_root_key(std::string_view text, std::string_view key) {
 const FileKind& kind_of(const YamlSource& source) {
   const std::string folder = std::filesystem::absolute(source.name).parent_path().filename().string();
   for (const FileKind& kind : file_kinds())
-    if (kind.folder == folder) return kind;
+    if (kind.folder == folder && kind.folder != ".") return kind;
   for (const FileKind& kind : file_kinds())
     if (!kind.root_key.empty() && has_root_key(source.text, kind.root_key)) return kind;
   return file_kinds().front();

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "calib/fit_import.hpp"
 #include "calib/fit_layers.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/output.hpp"
 #include "sim/cli/verbs.hpp"
 
 namespace rackcast {
@@ -89,9 +89,7 @@ int run_fit(const FitOptions& o, const Program& program) {
   const std::string gpu = one_gpu(o, points);
   calib::CostFit fit = fit_all(o, gpu, std::move(points), catalog);
   for (const std::string& note : fit.notes) fmt::print(stderr, "note: {}\n", note);
-  std::ofstream file(o.out);
-  file << yaml_of(fit.costs);
-  if (!file.flush()) throw UserError("cannot write " + o.out);
+  write_output_file(o.out, yaml_of(fit.costs));
   if (o.json) fmt::print("{}\n", as_json(gpu, fit).dump(2));
   else print_table(gpu, fit);
   return 0;

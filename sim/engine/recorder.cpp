@@ -1,5 +1,7 @@
 #include "sim/engine/recorder.hpp"
 
+#include "sim/base/output.hpp"
+
 namespace rackcast {
 
 namespace {
@@ -11,6 +13,7 @@ constexpr std::size_t flush_bytes = std::size_t{1} << 20;
 Recorder::Recorder(const std::string& rows_path, std::function<void(double)> progress)
     : rows_path_(rows_path), progress_(std::move(progress)) {
   if (rows_path.empty()) return;
+  check_output_path(rows_path);
   rows_.reset(std::fopen(rows_path.c_str(), "w"));
   if (!rows_) throw UserError(rows_path + ": cannot be written");
   fmt::format_to(std::back_inserter(buffer_),

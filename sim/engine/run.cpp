@@ -3,10 +3,9 @@
 #include <sys/resource.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <map>
 
+#include "sim/base/output.hpp"
 #include "sim/engine/result.hpp"
 
 namespace rackcast {
@@ -22,13 +21,6 @@ std::uint64_t peak_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-}
-
-void write_file(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.flush();
-  if (!file) throw UserError(path.string() + ": cannot be written");
 }
 
 // The metrics under parameter draw `draw` of the cost files. Draws use the fluid network: it gives the same results as
@@ -71,11 +63,9 @@ Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOpt
   const double build_s = seconds_since(start);
   std::string rows;
   if (!options.out_dir.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(options.out_dir, error);
-    if (error) throw UserError(options.out_dir + ": cannot be made: " + error.message());
-    write_file(std::filesystem::path(options.out_dir) / "resolved.yaml", yaml_of(scenario));
-    rows = (std::filesystem::path(options.out_dir) / "requests.csv").string();
+    make_output_folder(options.out_dir);
+    write_output_file(options.out_dir + "/resolved.yaml", yaml_of(scenario));
+    rows = options.out_dir + "/requests.csv";
   }
   Recorder recorder(rows, options.progress);
   const std::unique_ptr<Network> network = make_network(scenario.network);
@@ -95,8 +85,8 @@ Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOpt
   result["breakdown"] = breakdown_json(built, outcome, recorder, metrics);
   result["manifest"]["timing"] = {{"build_s", build_s}, {"simulation_s", simulation_s}, {"total_s", seconds_since(start)}, {"peak_bytes", peak_bytes()}};
   if (!options.out_dir.empty()) {
-    write_file(std::filesystem::path(options.out_dir) / "manifest.json", result["manifest"].dump(2) + "\n");
-    write_file(std::filesystem::path(options.out_dir) / "result.json", result.dump(2) + "\n");
+    write_output_file(options.out_dir + "/manifest.json", result["manifest"].dump(2) + "\n");
+    write_output_file(options.out_dir + "/result.json", result.dump(2) + "\n");
   }
   return result;
 }

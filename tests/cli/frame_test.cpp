@@ -58,6 +58,12 @@ BOOST_AUTO_TEST_CASE(check_says_ok_or_everything_that_is_wrong) {
              bad + ":6:1: worklaod: is not a key here; did you mean 'workload'?\n");
 }
 
+BOOST_AUTO_TEST_CASE(every_shipped_file_passes_check) {
+  const Outcome outcome = shell("find scenarios -name '*.yaml' | sort | xargs \"$RACKCAST\" check");
+  BOOST_TEST(outcome.err == "");
+  BOOST_TEST(outcome.code == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_or_no_file_is_bad_input) {
   expect("check /nowhere/x.yaml", 2, "", "/nowhere/x.yaml: there is no such file\n");
   expect("check /tmp", 2, "", "/tmp: is not a plain file\n");
