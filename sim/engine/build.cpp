@@ -31,6 +31,7 @@ PoolOptions pool_of(const Scenario& s, const BuiltPool& built, EngineRole role) 
   shape.when_full = s.deployment.kv_cache.when_full;
   shape.prefix_cache = s.deployment.kv_cache.prefix_cache;
   shape.drafts = s.deployment.speculation.draft_tokens > 0;
+  shape.layers = s.fidelity == Fidelity::layered ? static_cast<std::uint32_t>(s.model.layer_count()) : 0;
   return pool;
 }
 
@@ -177,8 +178,7 @@ std::string trace_path(const std::string& name) {
 }
 
 BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces) {
-  if (s.fidelity != Fidelity::collapsed)
-    throw UserError("fidelity: this program computes collapsed iterations only; remove the key");
+  if (s.fidelity == Fidelity::flow) throw UserError("fidelity: flow is not built; use collapsed or layered");
   TraceCache own;
   BuiltRun run;
   add_pools(s, catalog, run);

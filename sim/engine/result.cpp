@@ -73,6 +73,9 @@ Json pool_json(const BuiltPool& pool, const PoolOptions& options, const EngineTo
   j["iterations"] = t.iterations;
   j["mean_iteration"] = groups_json(t.parts, static_cast<double>(t.iterations));
   j["basis"] = basis_json(whole_run.basis, whole_run.basis_sampled_s);
+  if (whole_run.layered_collapsed_s > 0)
+    j["layered"] = {{"layers", options.shape.layers}, {"jitter", LayeredStep::jitter},
+                    {"expected_over_collapsed", share(whole_run.layered_expected_s, whole_run.layered_collapsed_s)}};
   if (t.prefill_tokens > 0) {
     j["computed_input_tok_s_gpu"] = share(t.prefill_tokens, window_s * options.engines * options.shape.gpus);
     j["busy_s_per_computed_token"] = share(t.prefill_busy_s, t.prefill_tokens);

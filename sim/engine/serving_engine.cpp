@@ -18,7 +18,7 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t id) { return seed * 0x9e3779
 ServingEngine::ServingEngine(std::uint32_t index, const EngineShape& shape, const StepModel& model,
                              const Acceptance& acceptance, std::uint64_t seed, RequestArena& arena, EngineEvents& events)
     : index_(index), shape_(shape), model_(model), acceptance_(acceptance), seed_(seed), arena_(arena), events_(events),
-      batch_(shape.ranks) {
+      batch_(shape.ranks), layered_(std::max(1U, shape.layers), mix(seed, index)) {
   ranks_.reserve(shape.ranks);
   for (std::uint32_t r = 0; r < shape.ranks; ++r) ranks_.emplace_back(shape.kv_tokens);
 }
@@ -50,12 +50,23 @@ bool ServingEngine::begin(double& duration_s) {
     if (has_prefill()) compose_prefill(r);
   }
   if (decoding_ == 0 && chunks_.empty()) return false;
-  const StepTime time = model_.step(batch_, expert_load);
-  duration_s = duration_s_ = time.total_s;
+  StepTime time = model_.step(batch_, expert_load);
+  duration_s = time.total_s;
   running_ = true;
+  if (shape_.layers > 0) {
+    const double collapsed_s = time.total_s;
+    layered_.plan(model_, batch_, expert_load, time);
+    layered_.next(duration_s);
+    if (totals_.iterations % basis_every == 0) {
+      totals_.layered_collapsed_s += collapsed_s;
+      totals_.layered_expected_s += collapsed_s * layered_.expected_ratio();
+    }
+  }
   account(time);
   return true;
 }
+
+bool ServingEngine::next_layer(double& duration_s) { return layered_.next(duration_s); }
 
 void ServingEngine::account(const StepTime& time) {
   ++totals_.iterations;
@@ -221,7 +232,8 @@ EngineTotals EngineTotals::minus(const EngineTotals& before) const {
                                     &EngineTotals::decode_iterations, &EngineTotals::decode_requests, &EngineTotals::decode_context,
                                     &EngineTotals::prefill_busy_s, &EngineTotals::kept_tokens, &EngineTotals::basis_sampled_s, &EngineTotals::prefill_chunks,
                                     &EngineTotals::prefill_context, &EngineTotals::prefill_query_context,
-                                    &EngineTotals::prefill_tail_tokens, &EngineTotals::prefill_tail_query_context})
+                                    &EngineTotals::prefill_tail_tokens, &EngineTotals::prefill_tail_query_context,
+                                    &EngineTotals::layered_collapsed_s, &EngineTotals::layered_expected_s})
     d.*sum -= before.*sum;
   for (double StepTime::*part : {&StepTime::total_s, &StepTime::attention_s, &StepTime::moe_s, &StepTime::other_s,
                                  &StepTime::head_s, &StepTime::draft_s, &StepTime::host_s})

@@ -10,6 +10,7 @@
 #include "sim/cost/memory.hpp"
 #include "sim/cost/step_model.hpp"
 #include "sim/engine/finish_ring.hpp"
+#include "sim/engine/layered_step.hpp"
 #include "sim/engine/request.hpp"
 #include "sim/policy/batcher.hpp"
 #include "sim/policy/router.hpp"
@@ -27,6 +28,7 @@ struct EngineShape {
   KvFullPolicy when_full = KvFullPolicy::wait;
   bool prefix_cache = true;
   bool drafts = false;                // runs the draft model in decode steps
+  std::uint32_t layers = 0;           // fidelity layered: events of an iteration; 0: collapsed, one
 };
 
 // What an engine's work so far adds up to.
@@ -42,6 +44,7 @@ struct EngineTotals {
   double kept_tokens = 0;             // answer tokens
   std::uint64_t preemptions = 0;
   double basis_sampled_s = 0;
+  double layered_collapsed_s = 0, layered_expected_s = 0;  // of sampled iterations: collapsed, and what layers should add up to
   StepModel::BasisShare basis{};      // of the sampled time
   EngineTotals minus(const EngineTotals& before) const;
 };
@@ -75,6 +78,7 @@ class ServingEngine {
   // --- iterations
   bool idle() const { return !running_; }
   bool begin(double& duration_s);                                 // false: nothing to do
+  bool next_layer(double& duration_s);                            // fidelity layered: false after the last
   void end();
 
   std::uint32_t index() const { return index_; }
@@ -139,10 +143,10 @@ class ServingEngine {
   std::vector<Chunk> chunks_;
   std::vector<RequestId> joining_;
   FinishRing finishing_;
+  LayeredStep layered_;
   std::uint64_t step_ = 0;
   std::uint32_t decoding_ = 0;        // over all ranks
   bool running_ = false;
-  double duration_s_ = 0;
   EngineTotals totals_;
 };
 

@@ -149,7 +149,16 @@ void Simulation::handle(const Event& event) {
     case EventKind::transfer_done: hand_over_done(event.id); break;
     case EventKind::window_end: close_window(); break;
     case EventKind::sample: sample(); break;
-    case EventKind::layer_done: break;
+    case EventKind::layer_done: {
+      double duration_s = 0;
+      if (engines_[event.id].next_layer(duration_s)) {
+        queue_.add(now_s_ + duration_s, EventKind::layer_done, event.id);
+      } else {
+        engines_[event.id].end();
+        wake(event.id);
+      }
+      break;
+    }
   }
 }
 
@@ -172,7 +181,8 @@ void Simulation::schedule() {
     const std::uint32_t e = awake_[i];
     is_awake_[e] = 0;
     double duration_s = 0;
-    if (engines_[e].idle() && engines_[e].begin(duration_s)) queue_.add(now_s_ + duration_s, EventKind::iteration_done, e);
+    if (!engines_[e].idle() || !engines_[e].begin(duration_s)) continue;
+    queue_.add(now_s_ + duration_s, engines_[e].shape().layers > 0 ? EventKind::layer_done : EventKind::iteration_done, e);
   }
   awake_.clear();
 }
