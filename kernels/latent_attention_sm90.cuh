@@ -2,9 +2,10 @@
 //
 // One CTA an SM walks over work items. Warpgroups 0 and 1 compute, warpgroup 2 brings 16-bit KV rows into two block
 // buffers, half a block (a stage, 32 rows) at a time. Blocks come in pairs: warpgroup w multiplies Q with block w (64x64
-// logits), both agree on the row maxima, swap their probabilities through shared memory, and each accumulates its half of
-// the 512 output columns over both blocks, stage by stage: a stage is handed back as soon as both warpgroups have read
-// its values, so that the next rows are fetched and converted under the products of the stages after it.
+// logits), and each accumulates its half of the 512 output columns over both blocks. Warpgroup 0 goes first: it puts its
+// probabilities and row maxima into shared memory and starts on block 0's values; warpgroup 1 does the same product while
+// it takes its exponentials against the larger of both maxima, then both go on with block 1. A stage is handed back as
+// soon as both have read its values, so that the next rows are fetched and converted under the products that follow.
 //
 // Problem (a struct passed by value) says what an item is:
 //   static constexpr int qk_tiles       64-value tiles of a query row: 8 (512) or 9 (576, the last one has no value part)
@@ -82,53 +83,66 @@ template <typename Problem>
 __device__ inline void convert_rows(const Problem& problem, std::uint32_t base) {
   using Shared = LatentShared<Problem::qk_tiles>;
   const int thread = threadIdx.x & 127, quarter = thread & 3, row = thread >> 2;  // and row + 32
-  BlockCursor<Problem> now{static_cast<int>(blockIdx.x)}, next = now;
-  if (!now.more(problem)) return;
-  next.next(problem);
+  // One cursor only: registers are short here, and a spilled slot would be waited for at once.
+  BlockCursor<Problem> ahead{static_cast<int>(blockIdx.x)};
+  if (!ahead.more(problem)) return;
   typename Problem::Raw raw[2];
-  int next_slots[2];
-  bool valid[2];
+  int next_slots[2] = {-1, -1};
+  unsigned valid = 0;  // a bit a half
+  bool selected = problem.selected(ahead.item, 0), next_selected = false;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int slot = problem.slot(now.item, 0, row + 32 * half);
-    next_slots[half] = next.more(problem) ? problem.slot(next.item, next.block, row + 32 * half) : -1;
-    raw[half].load(problem.pools(), problem.selected(now.item, 0), slot, quarter);
-    valid[half] = slot >= 0;
+    const int slot = problem.slot(ahead.item, 0, row + 32 * half);
+    raw[half].load(problem.pools(), selected, slot, quarter);
+    valid |= static_cast<unsigned>(slot >= 0) << half;
+  }
+  ahead.next(problem);
+  bool more = ahead.more(problem);
+  if (more) {
+    next_selected = problem.selected(ahead.item, ahead.block);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) next_slots[half] = problem.slot(ahead.item, ahead.block, row + 32 * half);
+    ahead.next(problem);
   }
   std::uint32_t parity = 1;  // the first wait on a fresh barrier passes
   for (int buffer = 0;; buffer ^= 1) {
-    const bool selected = problem.selected(now.item, now.block), more = next.more(problem);
-    const bool next_selected = more && problem.selected(next.item, next.block);
-    BlockCursor<Problem> after = next;
-    if (more) after.next(problem);
-    int after_slots[2];  // asked for here and first looked at in the next round
+    const bool after = more && ahead.more(problem);
+    int after_slots[2] = {-1, -1};  // asked for here and first looked at when this block is done
+    if (after)
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      after_slots[half] = more && after.more(problem) ? problem.slot(after.item, after.block, row + 32 * half) : -1;
+      for (int half = 0; half < 2; ++half) after_slots[half] = problem.slot(ahead.item, ahead.block, row + 32 * half);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int stage = 2 * buffer + half;
       const std::uint32_t full = base + Shared::barriers + stage * 8, empty = full + stages * 8;
       mbarrier_wait(empty, parity);
-      publish_mask<4>(base + Shared::masks, stage, row & ~7, valid[half]);
+      publish_mask<4>(base + Shared::masks, stage, row & ~7, (valid >> half & 1u) != 0);
       raw[half].store(base + Shared::keys + buffer * Shared::buffer_bytes, selected, row + 32 * half, quarter);
       async_proxy_fence();
       mbarrier_arrive(full);
-      not_before_here(next_slots[half]);
-      valid[half] = next_slots[half] >= 0;
       if (more) raw[half].load(problem.pools(), next_selected, next_slots[half], quarter);
     }
     if (!more) return;
+    valid = static_cast<unsigned>(next_slots[0] >= 0) | static_cast<unsigned>(next_slots[1] >= 0) << 1;
+    selected = next_selected;
+    more = after;
+    if (after) {
+      next_selected = problem.selected(ahead.item, ahead.block);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      not_before_here(after_slots[half]);
-      next_slots[half] = after_slots[half];
-      if (after.more(problem)) Problem::Raw::prefetch(problem.pools(), problem.selected(after.item, after.block), next_slots[half], quarter);
+      for (int half = 0; half < 2; ++half) {
+        not_before_here(after_slots[half]);
+        next_slots[half] = after_slots[half];
+        Problem::Raw::prefetch(problem.pools(), next_selected, next_slots[half], quarter);
+      }
+      ahead.next(problem);
     }
-    now = next;
-    next = after;
     if (buffer == 1) parity ^= 1;
   }
+}
+
+__device__ inline void copy_of_line(std::uint32_t shared, const void* global, bool valid) {  // L2 fetches the whole line
+  const int bytes = valid ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(bytes));
 }
 
 // Eight threads a row: a warp's copies are whole 128-byte lines. Slots are asked for one block ahead.
@@ -164,7 +178,7 @@ __device__ inline void copy_rows(const Problem& problem, std::uint32_t base) {
         const std::uint8_t* from = pool + static_cast<std::size_t>(valid ? slots[i] : 0) * (Problem::qk_tiles * 128) + eighth * 16;
         const std::uint32_t target = base + Shared::keys + buffer * Shared::buffer_bytes + within + i * 16 * 128;
 #pragma unroll
-        for (int tile = 0; tile < Problem::qk_tiles; ++tile) cp_async_16(target + tile * tile_bytes, from + tile * 128, valid);
+        for (int tile = 0; tile < Problem::qk_tiles; ++tile) copy_of_line(target + tile * tile_bytes, from + tile * 128, valid);
       }
       mbarrier_arrive_after_copies(full);
       mbarrier_arrive(full);
@@ -266,6 +280,75 @@ __device__ inline void consume_rows(const Problem& problem, std::uint32_t base) 
     async_proxy_fence();
     named_barrier(1, 256);
 
+    float correction[2] = {1, 1}, base_log2[2] = {0, 0};
+    const auto raise_maximum = [&](const float (&to)[2]) {  // what was summed so far is to be multiplied by correction
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float next = fmaxf(largest[r], to[r]);
+        base_log2[r] = next == minus_infinity ? 0.f : next;
+        correction[r] = exp2f(largest[r] - base_log2[r]);
+        largest[r] = next;
+        sum[r] *= correction[r];
+      }
+    };
+    const auto rescale = [&](bool anything) {
+      if (anything && __any_sync(0xffffffffu, correction[0] != 1.f || correction[1] != 1.f)) {
+#pragma unroll
+        for (int i = 0; i < 128; ++i) out[i] *= correction[(i >> 1) & 1];
+      }
+    };
+    const auto make_probabilities = [&](const float (&logits)[32], std::uint32_t (&p)[16]) {
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const float a = exp2f(fmaf(logits[4 * j + 2 * r], problem.scale_log2(), -base_log2[r]));
+          const float b = exp2f(fmaf(logits[4 * j + 2 * r + 1], problem.scale_log2(), -base_log2[r]));
+          sum[r] += a + b;
+          p[2 * j + r] = pack_16<Problem::half>(a, b);
+        }
+#pragma unroll
+      for (int j = 0; j < 8; j += 2) stmatrix_x4(own_p + matrix_row + (((j + (lane >> 4)) ^ (lane & 7)) << 4), p[2 * j], p[2 * j + 1], p[2 * j + 2], p[2 * j + 3]);
+    };
+    const auto publish = [&](int whose) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        if (pair == 0) put(maxima + (whose * 64 + row0 + 8 * r) * 4, largest[r]);
+      async_proxy_fence();
+    };
+    const auto read_maxima = [&](int whose, float (&to)[2]) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) to[r] = get(maxima + (whose * 64 + row0 + 8 * r) * 4);
+    };
+    // Starts this warpgroup's columns of the product of block `source`; a group a stage.
+    const auto multiply_values = [&](int source, const std::uint32_t (&p)[16]) {
+      if constexpr (Problem::source == RowSource::copied) async_proxy_fence();
+      accumulators_fence(out);
+      wgmma_fence();
+      const std::uint32_t values = base + Shared::keys + source * Shared::buffer_bytes + warpgroup * 4 * tile_bytes;
+#pragma unroll
+      for (int step = 0; step < 4; ++step) {  // of 16 rows
+        const std::uint64_t rows = tile_descriptor(values + step * 2048, tile_bytes);
+        if (source == warpgroup) {  // known when inlined
+          const std::uint32_t a[4] = {p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3]};
+          wgmma_n256_values<Problem::half>(out, a, rows, true);
+        } else {
+          wgmma_n256_values_shared<Problem::half>(out, tile_descriptor(other_p + step * 32), rows, true);
+        }
+        if (step & 1) wgmma_commit();
+      }
+    };
+    const auto hand_back = [&](int source) {
+      const std::uint32_t stage = empty + 2 * source * 8;
+      const bool together = source == 1 && Shared::shares_block_1;
+      wgmma_wait<1>();
+      if (lane == 0 && !together) mbarrier_arrive(stage);
+      wgmma_wait<0>();
+      if (lane == 0 && together) mbarrier_arrive(stage);
+      if (lane == 0) mbarrier_arrive(stage + 8);
+      accumulators_fence(out);
+    };
+
     const int blocks = problem.blocks(item);
     for (int block = 0; block < blocks; block += 2, parity ^= 1) {
       float logits[32];
@@ -312,79 +395,48 @@ __device__ inline void consume_rows(const Problem& problem, std::uint32_t base) 
         }
       }
 
-      float mine[2] = {minus_infinity, minus_infinity};
+      float mine[2] = {minus_infinity, minus_infinity};  // of this block, in log2 units
 #pragma unroll
       for (int i = 0; i < 32; ++i) mine[(i >> 1) & 1] = fmaxf(mine[(i >> 1) & 1], logits[i]);
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         mine[r] = fmaxf(mine[r], __shfl_xor_sync(0xffffffffu, mine[r], 1));
-        mine[r] = fmaxf(mine[r], __shfl_xor_sync(0xffffffffu, mine[r], 2));
-        if (pair == 0) put(maxima + (warpgroup * 64 + row0 + 8 * r) * 4, mine[r]);
+        mine[r] = fmaxf(mine[r], __shfl_xor_sync(0xffffffffu, mine[r], 2)) * problem.scale_log2();
       }
-      named_barrier(1, 256);
-      float correction[2], base_log2[2];
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float both = fmaxf(mine[r], get(maxima + ((1 - warpgroup) * 64 + row0 + 8 * r) * 4)) * problem.scale_log2();
-        const float next = fmaxf(largest[r], both);
-        base_log2[r] = next == minus_infinity ? 0.f : next;
-        correction[r] = exp2f(largest[r] - base_log2[r]);
-        largest[r] = next;
-        sum[r] *= correction[r];
+      std::uint32_t p[16];  // this block's probabilities: register operand of the four k steps
+      const bool last = block + 2 >= blocks && item + static_cast<int>(gridDim.x) < problem.items();
+      if constexpr (warpgroup == 0) {
+        raise_maximum(mine);
+        rescale(block > 0);
+        make_probabilities(logits, p);
+        publish(0);
+        named_arrive(1, 256);
+        multiply_values(0, p);
+        named_barrier(2, 256);  // the other P and maxima are there, and nobody reads Q any more
+        hand_back(0);
+        read_maxima(1, mine);
+        raise_maximum(mine);
+        rescale(true);
+        if (last) load_query(problem, item + gridDim.x, query);
+        multiply_values(1, p);
+        hand_back(1);
+      } else {
+        float other[2];
+        named_barrier(1, 256);
+        read_maxima(0, other);
+        raise_maximum(other);
+        rescale(block > 0);
+        multiply_values(0, p);  // runs under the exponentials
+        raise_maximum(mine);
+        make_probabilities(logits, p);
+        publish(1);
+        hand_back(0);
+        named_arrive(2, 256);
+        rescale(true);
+        if (last) load_query(problem, item + gridDim.x, query);
+        multiply_values(1, p);
+        hand_back(1);
       }
-      std::uint32_t p[16];  // register operand of the four k steps
-#pragma unroll
-      for (int j = 0; j < 8; ++j)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const float a = exp2f(fmaf(logits[4 * j + 2 * r], problem.scale_log2(), -base_log2[r]));
-          const float b = exp2f(fmaf(logits[4 * j + 2 * r + 1], problem.scale_log2(), -base_log2[r]));
-          sum[r] += a + b;
-          p[2 * j + r] = pack_16<Problem::half>(a, b);
-        }
-#pragma unroll
-      for (int j = 0; j < 8; j += 2) stmatrix_x4(own_p + matrix_row + (((j + (lane >> 4)) ^ (lane & 7)) << 4), p[2 * j], p[2 * j + 1], p[2 * j + 2], p[2 * j + 3]);
-      async_proxy_fence();
-      if (block > 0 && __any_sync(0xffffffffu, correction[0] != 1.f || correction[1] != 1.f)) {
-#pragma unroll
-        for (int i = 0; i < 128; ++i) out[i] *= correction[(i >> 1) & 1];
-      }
-      named_barrier(2, 256);  // both P are in shared memory, and nobody reads Q any more
-
-      if (block + 2 >= blocks && item + static_cast<int>(gridDim.x) < problem.items()) load_query(problem, item + gridDim.x, query);
-      accumulators_fence(out);
-      wgmma_fence();
-#pragma unroll
-      for (int stage = 0; stage < stages; ++stage) {
-        const int source = stage / 2;  // block
-        const std::uint32_t values = base + Shared::keys + source * Shared::buffer_bytes + warpgroup * 4 * tile_bytes;
-#pragma unroll
-        for (int step = 2 * (stage & 1); step < 2 * (stage & 1) + 2; ++step) {  // of 16 rows
-          const std::uint64_t rows = tile_descriptor(values + step * 2048, tile_bytes);
-          const std::uint32_t a[4] = {p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3]};
-          const std::uint64_t shared_a = tile_descriptor(other_p + step * 32);
-          if (source == warpgroup) {  // known when unrolled
-            wgmma_n256_values<Problem::half>(out, a, rows, true);
-          } else {
-            wgmma_n256_values_shared<Problem::half>(out, shared_a, rows, true);
-          }
-        }
-        wgmma_commit();
-      }
-      wgmma_wait<3>();
-      if (lane == 0) mbarrier_arrive(empty);
-      wgmma_wait<2>();
-      if (lane == 0) mbarrier_arrive(empty + 8);
-      if constexpr (!Shared::shares_block_1) {
-        wgmma_wait<1>();
-        if (lane == 0) mbarrier_arrive(empty + 16);
-      }
-      wgmma_wait<0>();
-      if (lane == 0) {
-        if constexpr (Shared::shares_block_1) mbarrier_arrive(empty + 16);
-        mbarrier_arrive(empty + 24);
-      }
-      accumulators_fence(out);
     }
 
 #pragma unroll

@@ -10,8 +10,8 @@ struct SparseProblem {
   static constexpr RowSource source = format == KvFormat::bf16 ? RowSource::copied : RowSource::converted;
   static constexpr bool half = source == RowSource::converted;
   static constexpr bool causal = false;
-  static constexpr int consumer_registers = source == RowSource::copied ? 232 : 200;
-  static constexpr int producer_registers = source == RowSource::copied ? 40 : 104;
+  static constexpr int consumer_registers = source == RowSource::copied ? 232 : 192;
+  static constexpr int producer_registers = source == RowSource::copied ? 40 : 120;
   using Raw = RawRow<format>;
   LatentParams p;
 
