@@ -36,6 +36,9 @@ void write_parameter(CostParameter& out, const FittedParameter& p, const FamilyF
                            100 * fit.cross_validated_error, fit.source);
 }
 
+// Beyond it the points are of several kernels under one name; another GPU's fit says more.
+constexpr double largest_error = 0.18;
+
 bool is_rate(const std::string& name) { return name.find("tflops") != std::string::npos || name.find("gbs") != std::string::npos; }
 
 // Six significant digits: files stay readable and bytes do not depend on the last bit of a compiler.
@@ -56,6 +59,10 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
       continue;
     }
     const FamilyFit fit = fit_family(form, members, prior_of(prior, form, family, model), options);
+    if (fit.cross_validated_error > largest_error) {
+      result.notes.push_back(fmt::format("{}: cross-validated error {:.0f}%, prior kept", family, 100 * fit.cross_validated_error));
+      continue;
+    }
     CostFamily& out = model.empty() ? result.costs.families[family] : result.costs.models[model].families[family];
     for (const FittedParameter& p : fit.parameters) {
       if (!p.fallback.empty()) {

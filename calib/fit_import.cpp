@@ -1,5 +1,7 @@
 #include "calib/fit_import.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cctype>
@@ -94,6 +96,18 @@ std::string gpu_name(std::string_view as_written) {
     if (name == gpu || name.rfind(gpu + "_", 0) == 0 || name.rfind(gpu + " ", 0) == 0) return gpu;
   }
   return {};
+}
+
+void keep_fastest(std::vector<FitPoint>& points) {
+  std::map<std::string, std::size_t> best;  // by everything but time and source
+  std::vector<FitPoint> kept;
+  for (const FitPoint& p : points) {
+    const std::string key = fmt::format("{} {} {} {} {} {} {} {} {}", p.gpu, p.model, p.family, p.flops, p.bytes, p.link_bytes, p.ranks, p.units, p.context);
+    const auto [found, fresh] = best.emplace(key, kept.size());
+    if (fresh) kept.push_back(p);
+    else if (p.time_s < kept[found->second].time_s) kept[found->second] = p;
+  }
+  points = std::move(kept);
 }
 
 Imported import_points(const std::string& path) {

@@ -32,6 +32,9 @@ void import_module_points(const CsvTable& table, Imported& out);
 void import_engine_log(const CsvTable& table, Imported& out);
 void import_measurements(const std::string& path, Imported& out);
 
+// Engines pick the fastest kernel for a shape: of points that are equal but for the kernel, the fastest stays.
+void keep_fastest(std::vector<FitPoint>& points);
+
 // "b=1,new=512,ctx=8192;scores=v1" -> numbers by name, and bare "7168/3072/384/top6" parts by position.
 class ShapeText {
  public:

@@ -22,9 +22,8 @@ std::string gemm(FitPoint& p, const ShapeText& s, const std::string& dtype) {
   return {};
 }
 
-std::string experts(FitPoint& p, const ShapeText& s, const std::string& dtype, double ranks, const std::string& note) {
+std::string experts(FitPoint& p, const ShapeText& s, const std::string& dtype, double ranks) {
   if (!balanced(s)) return "skewed routing";
-  if (note.find("tritonexperts") != std::string::npos) return "kernel that engines use at a few tokens only";
   const bool fp4 = starts(dtype, "w4a8");
   p.family = fp4 ? "moe_fp4" : "moe_fp8";
   expert_work(p, {s.number("hidden"), s.number("inter"), s.number("experts"), s.number("topk")}, s.number("global_tok"), ranks,
@@ -102,9 +101,9 @@ std::string collective(FitPoint& p, const ShapeText& s, const std::string& op, d
 }
 
 std::string describe(FitPoint& p, const std::string& family, const std::string& op, const std::string& dtype, const ShapeText& s,
-                     double ranks, const std::string& note) {
+                     double ranks) {
   if (family == "gemm") return gemm(p, s, dtype);
-  if (family == "moe_compute") return experts(p, s, dtype, ranks, note);
+  if (family == "moe_compute") return experts(p, s, dtype, ranks);
   if (family == "moe_fused" && starts(op, "mega_moe module")) return fused(p, s, ranks);
   if (family == "comm_a2a") return exchange(p, s, op, ranks);
   if (family == "comm_nccl") return collective(p, s, op, ranks);
@@ -150,8 +149,7 @@ void import_kernel_points(const CsvTable& t, Imported& out) {
     p.shape = t.text(row, "shape");
     std::string reason;
     try {
-      reason = describe(p, t.text(row, "family"), t.text(row, "op"), t.text(row, "dtype"), ShapeText(p.shape), t.number(row, "ranks").value_or(1),
-                        t.text(row, "note"));
+      reason = describe(p, t.text(row, "family"), t.text(row, "op"), t.text(row, "dtype"), ShapeText(p.shape), t.number(row, "ranks").value_or(1));
     } catch (const UserError&) {
       reason = "shape without what its family needs";
     }
@@ -162,6 +160,7 @@ void import_kernel_points(const CsvTable& t, Imported& out) {
     if (p.units == 2) out.points.push_back(p);
     else ++out.left_out["half of an mHC pair"];
   }
+  keep_fastest(out.points);
 }
 
 }  // namespace rackcast::calib

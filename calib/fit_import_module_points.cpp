@@ -41,7 +41,8 @@ std::string mla(FitPoint& p, const Row& r) {
 std::string experts(FitPoint& p, const Row& r) {
   if (r.text("distribution") != "balanced") return "skewed routing";
   const std::string& dtype = r.text("dtype");
-  if (r.text("kernel").find("min_latency") != std::string::npos) return "kernel that engines use at a few tokens only";
+  if (r.text("kernel").find("min_latency") != std::string::npos && r.number("tokens") > 256)
+    return "low-latency expert kernel beyond the few tokens that engines use it for";
   if (dtype != "nvfp4" && dtype != "fp8_block") return "expert dtype without a family";
   p.family = dtype == "nvfp4" ? "moe_nvfp4" : "moe_fp8";
   expert_work(p, {r.number("hidden"), r.number("inter"), r.number("experts"), r.number("topk")}, r.number("tokens"), r.number("ep", 1),
@@ -88,6 +89,7 @@ void import_module_points(const CsvTable& t, Imported& out) {
     if (reason.empty()) out.points.push_back(p);
     else ++out.left_out[reason];
   }
+  keep_fastest(out.points);
 }
 
 }  // namespace rackcast::calib
