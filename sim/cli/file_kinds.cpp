@@ -9,6 +9,7 @@
 #include "sim/cost/composite_fit.hpp"
 #include "sim/cost/costs.hpp"
 #include "sim/cost/memory.hpp"
+#include "sim/spec/plan.hpp"
 #include "sim/spec/scenario.hpp"
 #include "sim/spec/sweep.hpp"
 
@@ -37,6 +38,12 @@ void read_sweep(const YamlSource& source, const Catalog& catalog, const std::vec
   Space(read_yaml_as<SweepSpec>(source, catalog.read_options(own)).space, source.name, catalog, other);
 }
 
+void read_plan(const YamlSource& source, const Catalog& catalog, const std::vector<std::string>& sets) {
+  const auto [own, other] = split_sets(sets, {"name", "objective", "constraints", "lanes", "short_run", "long_run", "leaders", "most_runs", "load",
+                                              "base", "set", "axes", "conditions", "limits"});
+  Space(read_yaml_as<PlanSpec>(source, catalog.read_options(own)).space, source.name, catalog, other);
+}
+
 }  // namespace
 
 std::span<const FileKind> file_kinds() {
@@ -46,6 +53,7 @@ std::span<const FileKind> file_kinds() {
       {"rack", "racks", "", "how GPUs are put together", read_plain<RackSpec>, document_of<RackSpec>},
       {"model", "models", "", "a model: shapes, data types, layers, KV, draft", read_plain<ModelSpec>, document_of<ModelSpec>},
       {"prices", "prices", "", "a dated list of token prices", read_plain<PriceList>, document_of<PriceList>},
+      {"plan", ".", "objective", "what to make best, within which limits, over which deployments", read_plan, document_of<PlanSpec>},
       {"sweep", ".", "axes", "a base scenario and the axes along which it varies", read_sweep, document_of<SweepSpec>},
       {"suite", "suites", "", "published figures and what reproduces each", read_plain<SuiteSpec>, document_of<SuiteSpec>},
       {"anchors", "published", "anchors", "published step times that composites are solved from", read_plain<StepAnchors>, document_of<StepAnchors>},

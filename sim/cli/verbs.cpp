@@ -17,6 +17,7 @@ std::span<const Verb> verbs() {
       {"export", "launch files for vLLM, Dynamo and srt-slurm from a scenario or a result", "rackcast export scenarios/standard.yaml --format vllm", setup_export},
       {"trace", "what a load looks like, its run-length form, loads made to measure", "rackcast trace stats sessions/", setup_trace},
       {"sweep", "runs every combination of a sweep file, each in its own process", "rackcast sweep scenarios/sweep-small.yaml --out results.sqlite", setup_sweep},
+      {"plan", "the best deployment within limits, and what stands in the way of a better one", "rackcast plan scenarios/plan-rack.yaml --set constraints.p90_tok_s_user=120", setup_plan},
       {"validate", "predicts published results and says how far off each is", "rackcast validate steps prefill", setup_validate},
       {"report", "one self-contained HTML page of a sweep or a run", "rackcast report results.sqlite --out report.html", setup_report},
       {"fit", "measurements in, cost file out", "rackcast fit points.jsonl --out my-gpu.yaml", setup_fit},

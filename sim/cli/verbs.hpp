@@ -43,6 +43,7 @@ Action setup_run(CLI::App& app, const Program& program);
 Action setup_report(CLI::App& app, const Program& program);
 Action setup_validate(CLI::App& app, const Program& program);
 Action setup_schema(CLI::App& app, const Program& program);
+Action setup_plan(CLI::App& app, const Program& program);
 Action setup_sweep(CLI::App& app, const Program& program);
 Action setup_fit(CLI::App& app, const Program& program);
 Action setup_step(CLI::App& app, const Program& program);
