@@ -64,3 +64,11 @@ BOOST_AUTO_TEST_CASE(work_matches_hand_numbers) {
   BOOST_TEST(find_family("route")->work(Shape().set("tokens", 96).set("hidden", 5120).set("experts", 384).set("top_k", 6)).flop == 2.0 * 96 * 5120 * 384);
   BOOST_TEST(find_family("host_copy")->work(Shape().set("direction", "to_host").set("bytes", 4096)).bytes_link == 4096.0);
 }
+
+// One token of six choices among twelve experts touches six; router and six experts' products.
+BOOST_AUTO_TEST_CASE(the_composite_counts_its_parts) {
+  const Work layer = find_family("moe_layer")->work(
+      Shape().set("tokens", 1).set("hidden", 5120).set("inter", 2304).set("experts", 12).set("top_k", 6).set("weights", "fp8"));
+  BOOST_TEST(layer.touched == 6.0, boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(layer.flop == 2.0 * 5120 * 12 + 6.0 * 6 * 5120 * 2304);
+}
