@@ -212,7 +212,7 @@ __device__ inline void fetch_pages(const Problem& problem, std::uint32_t base) {
       mbarrier_expect_bytes(full, Problem::qk_tiles * stage_rows * 128);
       const std::uint32_t target = base + Shared::keys + buffer * Shared::buffer_bytes + half * stage_rows * 128;
 #pragma unroll
-      for (int tile = 0; tile < Problem::qk_tiles; ++tile) tensor_copy(target + tile * tile_bytes, problem.map(), tile * 64, page_row + half * stage_rows, full);
+      for (int tile = 0; tile < Problem::qk_tiles; ++tile) tensor_copy(target + tile * tile_bytes, problem.map(), tile * 128, page_row + half * stage_rows, full);
     }
     if (!more) return;
     not_before_here(next_page_row);

@@ -10,7 +10,7 @@ void mla_attention_sm90(const MlaParams& params, int sm_count, Stream stream) {
   static const cudaError_t prepared = cudaFuncSetAttribute(latent_attention_sm90<MlaProblem>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   RACKCAST_CUDA_CHECK(prepared);
   const int items = params.requests * params.tiles * params.splits;
-  MlaProblem problem{params, rows_tensor_map(params.kv, static_cast<std::uint64_t>(params.pool_rows), mla_qk_dims, stage_rows)};
+  MlaProblem problem{params, byte_matrix_map(params.kv, params.pool_rows, mla_qk_dims * 2, stage_rows)};
   latent_attention_sm90<MlaProblem><<<items < sm_count ? items : sm_count, latent_threads, bytes, stream>>>(problem);
   RACKCAST_LAUNCH_CHECK();
 }

@@ -35,7 +35,7 @@ struct MlaProblem {
   static constexpr int producer_registers = 40;
   struct Raw {};
   MlaParams p;
-  CUtensorMap rows_map;  // [pages * 64][576], boxes of 32 rows x 64 values, 128-byte swizzle; only for Hopper
+  CUtensorMap rows_map;  // rows of 1,152 B, boxes of 32 rows x 128 B; only for Hopper
 
   __device__ int items() const { return p.requests * p.tiles * p.splits; }
   __device__ int request(int item) const { return item / (p.tiles * p.splits); }

@@ -1,4 +1,5 @@
-// Tensor maps for Hopper's copy engine. The driver's encoder is looked up at run time, so nothing links libcuda.
+// Tensor maps of row-major byte matrices for the copy engine (sm_90 on). The driver's encoder is looked up at run time, so
+// that nothing links against the driver. Only for CUDA builds.
 #pragma once
 #include <cuda.h>
 
@@ -6,7 +7,7 @@
 
 namespace rackcast::kernels {
 
-// rows x columns of bf16, row-major; boxes of box_rows x 64 columns (128 bytes), 128-byte swizzle; outside reads zeros.
-CUtensorMap rows_tensor_map(const void* base, std::uint64_t rows, std::uint64_t columns, std::uint32_t box_rows);
+// rows x row_bytes; a box is box_rows x 128 bytes, stored with the 128-byte swizzle; rows past the end read as zeros.
+CUtensorMap byte_matrix_map(const void* data, std::int64_t rows, std::int64_t row_bytes, int box_rows);
 
 }  // namespace rackcast::kernels
