@@ -279,7 +279,7 @@ class VerifyCase final : public Case {
       double sum = 0, best = -1e300;
       for (const double logit : logits) sum += std::exp(logit - largest);
       const auto noisy = [&](std::size_t token) {
-        const double uniform = (static_cast<double>(random_bits(seed_ + row, token) >> 40) + 0.5) * 0x1p-24;
+        const double uniform = (static_cast<double>(random_bits(seed_ + row, token) >> 41) + 0.5) * 0x1p-23;
         return logits[token] - std::log(-std::log(uniform));
       };
       for (std::size_t token = 0; token < width; ++token)

@@ -257,8 +257,8 @@ __global__ void __launch_bounds__(256) engram_kernel(int rows, const std::int32_
 }
 
 __device__ float gumbel(std::uint64_t seed, int row, int token) {
-  const float uniform = (static_cast<float>(random_bits(seed + row, token) >> 40) + 0.5f) * 0x1p-24f;
-  return -__logf(-__logf(uniform));
+  const float uniform = (static_cast<float>(random_bits(seed + row, token) >> 41) + 0.5f) * 0x1p-23f;  // exact, never 1
+  return -__logf(-logf(uniform));  // the winners' uniforms are near 1, where the fast logarithm has no digits left
 }
 
 // What a part of a row knows: maximum and sum of the softmax, the best noisy logit.
