@@ -49,7 +49,7 @@ Shape shape_of(const Point& p) {
 void add_virtual(std::vector<Shape>& out, bool full) {
   for (const char* payload : {"fp8", "bf16"})
     for (const ModelShape& model : {v4_flash, v41_flash})
-      for (const int tokens : {1024, 4096})
+      for (const int tokens : {1024, 4096, 8192})
         for (const char* part : {"pack", "reduce"}) out.push_back(shape_of({part, "virtual", 8, tokens, model, payload}));
   for (const int tokens : {1, 128, 1024}) out.push_back(shape_of({"pair", "virtual", 8, tokens}));
   out.push_back(shape_of({"pair", "virtual", 32, 128}));
@@ -65,7 +65,7 @@ void add_virtual(std::vector<Shape>& out, bool full) {
 }
 
 void add_one_sided(std::vector<Shape>& out, int ranks, bool full) {
-  const std::vector<int> few = {1, 8, 32, 128, 512, 1024, 4096};
+  const std::vector<int> few = {1, 8, 32, 128, 512, 1024, 4096, 8192};
   const std::vector<int> many = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192};
   const auto add = [&](int tokens, const ModelShape& model, const char* routing, int ctas) {
     for (const char* part : {"pair", "dispatch", "combine"})
@@ -159,7 +159,7 @@ class AllToAll final : public Family {
     constexpr double packing = 0.65 * 4300;
     std::vector<Bar> bars;
     for (const char* payload : {"fp8", "bf16"})
-      for (const int tokens : {1024, 4096})
+      for (const int tokens : {1024, 4096, 8192})
         for (const char* part : {"pack", "reduce"})
           bars.push_back({shape_of({part, "virtual", 8, tokens, v4_flash, payload}), "cold", Quantity::hbm_gb_s, packing, 3400, ""});
     return bars;

@@ -30,6 +30,7 @@ struct Knobs {
 template <bool Shaken>
 class DeviceContext {
  public:
+  static constexpr bool one_lane = true;
   __device__ DeviceContext(const Knobs& knobs, int rank, int block, int blocks, char* shared)
       : knobs_(knobs), rank_(rank), block_(block), blocks_(blocks), shared_(shared) {
     if constexpr (Shaken) state_ = kernels::mix64(knobs.delay_seed ^ (uint64_t{blockIdx.x} << 20 | threadIdx.x));
@@ -62,13 +63,15 @@ class DeviceContext {
       store_now(to, v);
     }
   }
-  __device__ void release() {
+  __device__ void release(bool for_peers) {
     if constexpr (Shaken) {
       if (!knobs_.release_left_out) flush();
     }
     __syncthreads();
     if (Shaken && knobs_.release_left_out) return;
-    if (threadIdx.x == 0) __threadfence_system();
+    if (threadIdx.x != 0) return;
+    // For local work the end of the kernel does it; the slots taken so far are known to be, they came back.
+    if (for_peers) __threadfence_system();
   }
   __device__ void acquire() const { __threadfence_system(); }
   __device__ void store_flag(uint64_t* flag, uint64_t value) {
@@ -96,7 +99,15 @@ class DeviceContext {
       return;
     }
   }
-  __device__ uint32_t fetch_add(uint32_t* at, uint32_t by) const { return atomicAdd(at, by); }
+  // Lanes of a warp that want a slot of the same rank take theirs with one addition.
+  __device__ uint32_t take_slot(uint32_t* counter, int peer) const {
+    const unsigned together = __match_any_sync(__activemask(), peer);
+    const int first = __ffs(static_cast<int>(together)) - 1;
+    uint32_t base = 0;
+    if (lane() == first) base = atomicAdd(counter, static_cast<uint32_t>(__popc(together)));
+    base = __shfl_sync(together, base, first);
+    return base + static_cast<uint32_t>(__popc(together & ((1U << lane()) - 1)));
+  }
   __device__ uint32_t fetch_inc_wrap(uint32_t* at, uint32_t limit) const { return atomicInc(at, limit); }
   __device__ void delay(int) {
     if constexpr (Shaken) {
@@ -130,29 +141,37 @@ class DeviceContext {
     for (int i = 0; i < 4; ++i) out.word[i] = kernels::pack_bf16(sum[2 * i], sum[2 * i + 1]);
     return out;
   }
-  // A lane's 16 values of a piece; two lanes share a scale, and lane 0 gets all 16 scales of the piece.
-  __device__ void quantise(const uint16_t* piece, int lane, Vec16& values, Vec16& scales) const {
-    const Vec16 part[2] = {load16(piece + lane * 16), load16(piece + lane * 16 + 8)};
-    float largest = 0;
-    for (const Vec16& p : part)
-      for (int i = 0; i < 4; ++i) largest = fmaxf(largest, fmaxf(fabsf(low(p.word[i])), fabsf(high(p.word[i]))));
-    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-    const uint32_t ratio = __float_as_uint(largest * (1.0F / 448.0F));
-    uint32_t code = max((ratio >> 23) + ((ratio & 0x7fffffU) != 0 ? 1U : 0U), 1U);
-    if (largest == 0.0F) code = 127;
-    const float inverse = __uint_as_float((254U - code) << 23);
-    for (int i = 0; i < 4; ++i) {
-      const Vec16& p = part[i / 2];
-      const uint32_t a = p.word[(i % 2) * 2];
-      const uint32_t b = p.word[(i % 2) * 2 + 1];
-      const uint32_t first = __nv_cvt_float2_to_fp8x2({low(a) * inverse, high(a) * inverse}, __NV_SATFINITE, __NV_E4M3);
-      const uint32_t second = __nv_cvt_float2_to_fp8x2({low(b) * inverse, high(b) * inverse}, __NV_SATFINITE, __NV_E4M3);
-      values.word[i] = first | second << 16;
+  // A lane holds 8 values of each half of the piece; four lanes share a scale. Neighbours swap halves, so that each has 16
+  // values in a row to store, and lane 0 gets all 16 scales of the piece.
+  __device__ void quantise(const LaneValues& in, int lane, Vec16& codes, Vec16& scales) const {
+    uint32_t code[2];
+    uint2 part[2];
+    for (int half = 0; half < 2; ++half) {
+      const Vec16& p = half == 0 ? in.low : in.high;
+      // Without the sign, bf16 bits order like the numbers: two at a time as 16-bit integers.
+      uint32_t pair = 0;
+      for (int i = 0; i < 4; ++i) pair = __vmaxu2(pair, p.word[i] & 0x7fff7fffU);
+      pair = __vmaxu2(pair, __shfl_xor_sync(0xffffffffu, pair, 1));
+      pair = __vmaxu2(pair, __shfl_xor_sync(0xffffffffu, pair, 2));
+      const float largest = low(max(pair & 0xffffU, pair >> 16));
+      const uint32_t ratio = __float_as_uint(largest * (1.0F / 448.0F));
+      code[half] = max((ratio >> 23) + ((ratio & 0x7fffffU) != 0 ? 1U : 0U), 1U);
+      if (largest == 0.0F) code[half] = 127;
+      const float inverse = __uint_as_float((254U - code[half]) << 23);
+      part[half] = {fp8x4(p.word[0], p.word[1], inverse), fp8x4(p.word[2], p.word[3], inverse)};
     }
-    uint32_t word = code << (8 * ((lane >> 1) & 3));  // four scales a word, from lanes 0, 2, 4, 6 of each eight
-    word |= __shfl_xor_sync(0xffffffffu, word, 2);
-    word |= __shfl_xor_sync(0xffffffffu, word, 4);
-    for (int i = 0; i < 4; ++i) scales.word[i] = __shfl_sync(0xffffffffu, word, 8 * i);
+    const bool odd = lane & 1;
+    const uint2 give = odd ? part[0] : part[1];
+    const uint2 keep = odd ? part[1] : part[0];
+    const uint2 got = {__shfl_xor_sync(0xffffffffu, give.x, 1), __shfl_xor_sync(0xffffffffu, give.y, 1)};
+    codes = odd ? Vec16{{got.x, got.y, keep.x, keep.y}} : Vec16{{keep.x, keep.y, got.x, got.y}};
+    for (int half = 0; half < 2; ++half) {
+      uint32_t word = code[half] << (8 * ((lane >> 2) & 3));
+      word |= __shfl_xor_sync(0xffffffffu, word, 4);
+      word |= __shfl_xor_sync(0xffffffffu, word, 8);
+      scales.word[2 * half] = __shfl_sync(0xffffffffu, word, 0);
+      scales.word[2 * half + 1] = __shfl_sync(0xffffffffu, word, 16);
+    }
   }
   __device__ void dequantise(const Vec16& values, uint8_t scale, float factor, Vec16& first, Vec16& second) const {
     const float power = kernels::ue8m0_to_float(scale);
@@ -170,6 +189,11 @@ class DeviceContext {
   static constexpr int buffer_places = 8;
   static __device__ float low(uint32_t pair) { return __uint_as_float(pair << 16); }
   static __device__ float high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000U); }
+  static __device__ uint32_t fp8x4(uint32_t a, uint32_t b, float inverse) {
+    const uint32_t first = __nv_cvt_float2_to_fp8x2({low(a) * inverse, high(a) * inverse}, __NV_SATFINITE, __NV_E4M3);
+    const uint32_t second = __nv_cvt_float2_to_fp8x2({low(b) * inverse, high(b) * inverse}, __NV_SATFINITE, __NV_E4M3);
+    return first | second << 16;
+  }
   static __device__ uint64_t now_ns() {
     uint64_t t;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));

@@ -197,7 +197,7 @@ RankMemory::RankMemory(const Shape& shape, int rank, const std::vector<float>& g
   expert_ = DeviceBuffer<int32_t>(choices);
   weight_ = DeviceBuffer<float>(choices);
   destination_ = DeviceBuffer<uint64_t>(choices);
-  slot_count_ = DeviceBuffer<uint32_t>(2 * ranks);
+  slot_count_ = DeviceBuffer<uint32_t>(static_cast<std::size_t>(count_words(shape)));
   arrived_blocks_ = DeviceBuffer<uint32_t>(3);
   epoch_ = DeviceBuffer<uint32_t>(2);
   sent_ = DeviceBuffer<uint32_t>(ranks);
@@ -231,13 +231,16 @@ RankState RankMemory::state() const {
   return state;
 }
 
-unsigned long long RankMemory::differences(Stream stream) const {
-  const auto values = static_cast<std::size_t>(tokens_) * static_cast<std::size_t>(shape_.hidden);
-  DeviceBuffer<uint16_t> wanted(values);
+void RankMemory::compare(unsigned long long* found, Stream stream) {
+  if (wanted_.size() == 0) wanted_ = DeviceBuffer<uint16_t>(output_.size());
+  launch_reference(shape_, tokens_, input_.data(), expert_.data(), weight_.data(), gain_.data(), wanted_.data(), stream);
+  launch_compare(wanted_.data(), output_.data(), int64_t{tokens_} * shape_.hidden, found, stream);
+}
+
+unsigned long long RankMemory::differences(Stream stream) {
   DeviceBuffer<unsigned long long> found(1);
   RACKCAST_CUDA_CHECK(cudaMemsetAsync(found.data(), 0, found.bytes(), stream));
-  launch_reference(shape_, tokens_, input_.data(), expert_.data(), weight_.data(), gain_.data(), wanted.data(), stream);
-  launch_compare(wanted.data(), output_.data(), static_cast<int64_t>(values), found.data(), stream);
+  compare(found.data(), stream);
   RACKCAST_CUDA_CHECK(cudaStreamSynchronize(stream));
   return found.to_host()[0];
 }

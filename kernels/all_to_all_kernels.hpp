@@ -54,8 +54,9 @@ class RankMemory {
   uint32_t* sent() const { return sent_.data(); }
   uint32_t* epoch() const { return epoch_.data(); }
   int tokens() const { return tokens_; }
-  // Number of output values that differ from the reference.
-  unsigned long long differences(Stream stream) const;
+  // Queues a comparison with the reference: adds the number of output values that differ to *found.
+  void compare(unsigned long long* found, Stream stream);
+  unsigned long long differences(Stream stream);  // the same, waited for
   // The two epoch counters run apart when one kind of launch runs alone; before a round trip all ranks must agree.
   uint32_t last_epoch() const;
   void set_epoch(uint32_t epoch);
@@ -64,7 +65,7 @@ class RankMemory {
   Shape shape_;
   int rank_;
   int tokens_ = 0;
-  DeviceBuffer<uint16_t> input_, output_;
+  DeviceBuffer<uint16_t> input_, output_, wanted_;
   DeviceBuffer<int32_t> expert_;
   DeviceBuffer<float> weight_, gain_;
   DeviceBuffer<uint64_t> destination_;

@@ -7,8 +7,9 @@
 // peer sends ready e only when it has read all of dispatch e. So whoever writes epoch e+2 has seen every peer past e.
 //
 // Context gives: block(), blocks(), thread(), threads() of the rank; warp(), warps(), lane(), lanes() of the block;
-// sync(); shared<T>(); store16(), load16(); release() - every earlier store of the block is visible, system-wide, before
-// anything that thread 0 does next; acquire(); store_flag(), wait_flag(); fetch_add(), fetch_inc_wrap(); quantise(),
+// one_lane (a thread is a lane); sync(); shared<T>(); store16(), load16(); release() - every earlier store of the block is
+// visible, to peers or only to this GPU, before anything that thread 0 does next; acquire(); store_flag(), wait_flag(); take_slot() - the next value of
+// a counter; fetch_inc_wrap(); quantise(),
 // dequantise(), bf16 pairs; delay(), which tests use to shake the order of things.
 #pragma once
 #include "kernels/all_to_all_layout.hpp"
@@ -33,7 +34,7 @@ struct RankState {
   const float* gain = nullptr;       // [experts_per_rank] stand-in for the experts: y = gain * x
   uint16_t* output = nullptr;        // bf16 [tokens][hidden]
   uint64_t* destination = nullptr;   // [tokens_max][top_k]: rank in the upper half, slot in the lower; all ones = none
-  uint32_t* slot_count = nullptr;    // [2][ranks]
+  uint32_t* slot_count = nullptr;    // [2][ranks], each in a cache line of its own
   uint32_t* arrived_blocks = nullptr;  // [3]
   uint32_t* epoch = nullptr;         // [2]: last finished dispatch and combine
   uint32_t* sent = nullptr;          // [ranks]: rows of the last dispatch to each rank, for transports without flags
@@ -41,22 +42,28 @@ struct RankState {
 constexpr uint64_t no_destination = ~uint64_t{0};
 
 struct DispatchTile {
-  uint64_t destination[tile_tokens][top_k_max];
+  char* row[tile_tokens][top_k_max];  // where each copy goes
   int32_t copies[tile_tokens];
   int32_t last;
 };
+
+constexpr int count_stride = 32;  // words: counters that many blocks add to at once should not share a line
+RACKCAST_BOTH inline int64_t count_place(const Shape& shape, uint32_t epoch, int peer) {
+  return (int64_t{epoch & 1} * shape.ranks + peer) * count_stride;
+}
+RACKCAST_BOTH inline int64_t count_words(const Shape& shape) { return int64_t{2} * shape.ranks * count_stride; }
 
 RACKCAST_BOTH inline int rank_of(uint64_t destination) { return static_cast<int>(destination >> 32); }
 RACKCAST_BOTH inline int64_t slot_of(uint64_t destination) { return static_cast<int64_t>(destination & 0xffffffffU); }
 
 // True in every thread of the block that came last; that block then sees what all others released.
 template <typename Context>
-RACKCAST_BOTH bool arrive(Context& context, const RankState& rank, int phase, int32_t* last) {
-  context.release();
+RACKCAST_BOTH bool arrive(Context& context, const RankState& rank, int phase, int32_t* last, bool for_peers = true) {
+  context.release(for_peers);
   if (context.thread() == 0) {
     const auto blocks = static_cast<uint32_t>(context.blocks());
     *last = context.fetch_inc_wrap(&rank.arrived_blocks[phase], blocks - 1) == blocks - 1 ? 1 : 0;
-    context.acquire();
+    if (*last != 0) context.acquire();
   }
   context.sync();
   return *last != 0;
@@ -93,11 +100,12 @@ RACKCAST_BOTH void assign_choice(Context& context, const RankState& rank, uint32
     meta.weight[meta.experts] = rank.weight[int64_t{t} * shape.top_k + j];
     ++meta.experts;
   }
-  const uint32_t slot = context.fetch_add(&rank.slot_count[(epoch & 1) * static_cast<uint32_t>(shape.ranks) + static_cast<uint32_t>(mine)], 1U);
+  const uint32_t slot = context.take_slot(rank.slot_count + count_place(shape, epoch, mine), mine);
   const uint64_t destination = (static_cast<uint64_t>(mine) << 32) | slot;
-  tile.destination[place][position] = destination;
   kept[position] = destination;
-  char* row = rank.window[mine] + shape.dispatch_row(epoch, rank.rank, slot) + shape.payload_bytes();
+  char* row = rank.window[mine] + shape.dispatch_row(epoch, rank.rank, slot);
+  tile.row[place][position] = row;
+  row += shape.payload_bytes();
   const Vec16* words = reinterpret_cast<const Vec16*>(&meta);
   for (int i = 0; i < 4; ++i) {
     context.delay(1);
@@ -105,55 +113,73 @@ RACKCAST_BOTH void assign_choice(Context& context, const RankState& rank, uint32
   }
 }
 
-// One warp moves one piece of a token's row to every rank that needs it: read once, stored once per copy.
+// A lane's share of a piece as it lies in the input.
+struct LaneValues {
+  Vec16 low, high;
+  const uint16_t* piece;  // where the piece begins
+};
 template <typename Context>
-RACKCAST_BOTH void push_piece(Context& context, const RankState& rank, uint32_t epoch, int t, int place, int piece, const DispatchTile& tile) {
+RACKCAST_BOTH LaneValues fetch(Context& context, const RankState& rank, int first, int item, int lane) {
+  const int pieces = rank.shape.pieces();
+  const int64_t t = first + int64_t{item / pieces} * context.blocks();
+  const uint16_t* from = rank.input + t * rank.shape.hidden + item % pieces * piece_values;
+  return {context.load16(from + lane * 8), context.load16(from + 256 + lane * 8), from};
+}
+
+// Stores a lane's share into every copy of the row: read once, stored once per rank that needs it.
+template <typename Context>
+RACKCAST_BOTH void push(Context& context, const RankState& rank, int item, int lane, const LaneValues& values, const DispatchTile& tile) {
   const Shape& shape = rank.shape;
-  const uint16_t* from = rank.input + int64_t{t} * shape.hidden + piece * piece_values;
+  const int place = item / shape.pieces();
+  const int piece = item % shape.pieces();
   const int copies = tile.copies[place];
-  for (int lane = context.lane(); lane < 32; lane += context.lanes()) {
-    if (shape.payload == Payload::bf16) {
-      const Vec16 low = context.load16(from + lane * 8);
-      const Vec16 high = context.load16(from + 256 + lane * 8);
-      for (int c = 0; c < copies; ++c) {
-        const uint64_t destination = tile.destination[place][c];
-        char* row = rank.window[rank_of(destination)] + shape.dispatch_row(epoch, rank.rank, slot_of(destination));
-        char* to = row + piece * piece_values * 2 + lane * 16;
-        context.delay(2);
-        context.store16(to, low);
-        context.store16(to + 512, high);
-      }
-    } else {
-      Vec16 values;
-      Vec16 scales;  // of the whole piece; meaningful in lane 0
-      context.quantise(from, lane, values, scales);
-      for (int c = 0; c < copies; ++c) {
-        const uint64_t destination = tile.destination[place][c];
-        char* row = rank.window[rank_of(destination)] + shape.dispatch_row(epoch, rank.rank, slot_of(destination));
-        context.delay(3);
-        context.store16(row + piece * piece_values + lane * 16, values);
-        if (lane == 0) context.store16(row + shape.hidden + piece * (piece_values / scale_block), scales);
-      }
+  if (shape.payload == Payload::bf16) {
+    for (int c = 0; c < copies; ++c) {
+      char* to = tile.row[place][c] + piece * piece_values * 2 + lane * 16;
+      context.delay(2);
+      context.store16(to, values.low);
+      context.store16(to + 512, values.high);
     }
+    return;
+  }
+  Vec16 codes;   // of 16 values in a row, from byte segment() of the piece on
+  Vec16 scales;  // of the whole piece; meaningful in lane 0
+  context.quantise(values, lane, codes, scales);
+  const int segment = (lane & 1) * 256 + (lane >> 1) * 16;
+  for (int c = 0; c < copies; ++c) {
+    char* row = tile.row[place][c];
+    context.delay(3);
+    context.store16(row + piece * piece_values + segment, codes);
+    if (lane == 0) context.store16(row + shape.hidden + piece * (piece_values / scale_block), scales);
   }
 }
 
-// Rows out, then one flag per peer. Does not wait for the peers' rows.
+// Rows out. On the GPU a warp has the next piece on its way while it stores one, and the first while slots are taken.
 template <typename Context>
 RACKCAST_BOTH void push_rows(Context& context, const RankState& rank, uint32_t epoch) {
   const Shape& shape = rank.shape;
   DispatchTile& tile = context.template shared<DispatchTile>();
   const int block = context.block();
   const int blocks = context.blocks();
-  const int pieces = shape.pieces();
   for (int first = block; first < rank.tokens; first += tile_tokens * blocks) {
     const int left = (rank.tokens - first + blocks - 1) / blocks;
     const int count = left < tile_tokens ? left : tile_tokens;
+    const int items = count * shape.pieces();
+    int item = context.warp();
+    LaneValues values{};
+    if (Context::one_lane && item < items) values = fetch(context, rank, first, item, context.lane());
     for (int i = context.thread(); i < count * shape.top_k; i += context.threads())
       assign_choice(context, rank, epoch, first + (i / shape.top_k) * blocks, i / shape.top_k, i % shape.top_k, tile);
     context.sync();
-    for (int item = context.warp(); item < count * pieces; item += context.warps())
-      push_piece(context, rank, epoch, first + (item / pieces) * blocks, item / pieces, item % pieces, tile);
+    for (; item < items; item += context.warps()) {
+      if constexpr (Context::one_lane) {
+        const LaneValues now = values;
+        if (item + context.warps() < items) values = fetch(context, rank, first, item + context.warps(), context.lane());
+        push(context, rank, item, context.lane(), now, tile);
+      } else {
+        for (int lane = 0; lane < 32; ++lane) push(context, rank, item, lane, fetch(context, rank, first, item, lane), tile);
+      }
+    }
     context.sync();
   }
 }
@@ -164,7 +190,7 @@ RACKCAST_BOTH void send_flags(Context& context, const RankState& rank, int kind,
   for (int peer = context.thread(); peer < shape.ranks; peer += context.threads()) {
     uint32_t count = 0;
     if (kind == flag_arrived) {
-      uint32_t& rows = rank.slot_count[(epoch & 1) * static_cast<uint32_t>(shape.ranks) + static_cast<uint32_t>(peer)];
+      uint32_t& rows = rank.slot_count[count_place(shape, epoch, peer)];
       count = rows;
       rows = 0;  // for epoch + 2
     }
@@ -186,7 +212,7 @@ RACKCAST_BOTH void wait_for_flags(Context& context, const RankState& rank, int k
 template <typename Context>
 RACKCAST_BOTH void take_counts(Context& context, const RankState& rank, uint32_t epoch) {
   for (int peer = context.thread(); peer < rank.shape.ranks; peer += context.threads()) {
-    uint32_t& rows = rank.slot_count[(epoch & 1) * static_cast<uint32_t>(rank.shape.ranks) + static_cast<uint32_t>(peer)];
+    uint32_t& rows = rank.slot_count[count_place(rank.shape, epoch, peer)];
     if (rank.sent != nullptr) rank.sent[peer] = rows;
     rows = 0;
   }
@@ -197,7 +223,7 @@ template <typename Context>
 RACKCAST_BOTH uint32_t dispatch(Context& context, const RankState& rank, bool signal, bool wait) {
   const uint32_t epoch = rank.epoch[0] + 1;
   push_rows(context, rank, epoch);
-  if (arrive(context, rank, 0, &context.template shared<DispatchTile>().last)) {
+  if (arrive(context, rank, 0, &context.template shared<DispatchTile>().last, signal)) {
     if (signal) {
       if (context.thread() == 0) rank.epoch[0] = epoch;  // before any flag: a flag lets other blocks start the next epoch
       context.sync();
@@ -302,19 +328,19 @@ RACKCAST_BOTH void combine(Context& context, const RankState& rank, bool signal,
   // The kernel before this one wrote the results; its end ordered them before this flag on this GPU, and the flag's
   // own release orders them for the peers.
   if (signal && context.block() == 0) {
-    context.release();
+    context.release(true);
     send_flags(context, rank, flag_ready, epoch);
   }
   if (wait) wait_for_flags(context, rank, flag_ready, epoch);
   pull_rows(context, rank, epoch);
-  if ((signal || wait) && arrive(context, rank, 2, &context.template shared<DispatchTile>().last) && context.thread() == 0)
+  if ((signal || wait) && arrive(context, rank, 2, &context.template shared<DispatchTile>().last, false) && context.thread() == 0)
     rank.epoch[1] = epoch;
 }
 
 // Everybody has come this far. Uses its own flags; epoch counts barriers.
 template <typename Context>
 RACKCAST_BOTH void barrier(Context& context, const RankState& rank, uint32_t epoch) {
-  context.release();
+  context.release(true);
   send_flags(context, rank, flag_barrier, epoch);
   wait_for_flags(context, rank, flag_barrier, epoch);
 }

@@ -12,7 +12,7 @@ class VirtualRanks {
   void load(const std::string& routing, const std::vector<int>& tokens, uint64_t seed);
   // One epoch of all ranks in one cooperative launch.
   void round_trip(const Knobs& knobs, bool shaken, Stream stream);
-  unsigned long long differences(Stream stream) const;
+  unsigned long long differences(Stream stream);
   // Local work of one rank with the whole GPU: pushes its rows, or fetches its results. Neither signals nor waits.
   void pack(int rank, int blocks, Stream stream) const;
   void reduce(int rank, int blocks, Stream stream) const;
@@ -26,6 +26,7 @@ class VirtualRanks {
   PeerTable table_{};
   DeviceBuffer<char*> device_table_;
   DeviceBuffer<RankState> device_states_;
+  DeviceBuffer<unsigned long long> found_;
 };
 
 }  // namespace rackcast::a2a

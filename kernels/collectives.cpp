@@ -30,9 +30,11 @@ class Collectives final : public Family {
         const int64_t unit = int64_t{72} * 16;  // every number of ranks divides it
         const int64_t step = grid == Grid::full ? 4 : 16;
         const int64_t most = grid == Grid::sanitize ? unit : int64_t{512} << 20;
-        for (int64_t bytes = unit; bytes <= most; bytes *= step) {
+        std::vector<int64_t> sizes = {most};
+        for (int64_t bytes = unit; bytes < most; bytes *= step) sizes.push_back(bytes);
+        for (const int64_t bytes : sizes) {
           Shape s;
-          s.set("collective", collective).set("ranks", ranks).set("bytes", bytes / ranks / 16 * ranks * 16);
+          s.set("collective", collective).set("ranks", ranks).set("bytes", bytes / (16 * ranks) * 16 * ranks);
           out.push_back(std::move(s));
         }
       }

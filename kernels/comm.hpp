@@ -30,7 +30,9 @@ class Comm {
   virtual ~Comm() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  virtual int device_of(int rank) const = 0;   // CUDA device number as this process sees it, -1 when it does not
+  // CUDA device that cudaMemcpyPeerAsync takes together with window addresses of that rank; -1 where it takes none
+  // (another process's GPU, or addresses that NCCL mapped).
+  virtual int device_of(int rank) const = 0;
   // What lies between the GPUs: nvlink and mnnvl only where that was established, else pcie, network or unknown.
   virtual std::string transport() const = 0;
   virtual std::unique_ptr<Window> make_window(std::size_t bytes) = 0;  // Unavailable when peers cannot be reached

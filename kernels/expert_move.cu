@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t load_bytes = std::size_t{150'000'000};  // about eight experts: what a decode layer streams
 constexpr int load_tokens = 64;
-constexpr int load_links = 24;  // of one replay
+constexpr int load_links = 48;  // of one replay
 
 // Reads all of it once, like weights that a small batch multiplies with.
 __global__ void __launch_bounds__(512) stream_kernel(const uint4* data, int64_t words, unsigned* out) {
@@ -94,7 +94,7 @@ class ExpertMoveCase final : public Case {
     OwnTiming timing;
     timing.mode = "eager";
     if (part_ == "load" || beside_ == "load") capture_load();
-    constexpr int samples = 12;
+    constexpr int samples = 20;
     for (int i = -2; i < samples; ++i) {
       const double us = sample_us();
       if (i >= 0) timing.samples_us.push_back(us);

@@ -104,7 +104,7 @@ void WorldComm::start_nccl() {
 int WorldComm::device_of(int rank) const {
   const auto r = static_cast<std::size_t>(rank);
   const bool here = places_[r].host == places_[static_cast<std::size_t>(this->rank())].host && processes_[r] == getpid();
-  return here ? devices_[r] : -1;
+  return here && window_kind_ == "peer" ? devices_[r] : -1;
 }
 
 int WorldComm::nodes() const {

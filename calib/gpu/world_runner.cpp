@@ -166,6 +166,7 @@ class Rank {
       gpu.comm = comm.get();
     }
     GpuPointWork work(request_.run, gpu, nvml_);
+    if (comm) comm->make_window(std::size_t{1} << 20);  // by all ranks: only then it is known which kind windows are
     if (writer_) write_header(gpu, comm.get());
     if (group.rank() == 0)
       std::fprintf(stderr, "%d ranks, link %s\n", group.ranks(), comm ? comm->transport().c_str() : "loopback");
@@ -184,8 +185,6 @@ class Rank {
       header.nodes = comm->nodes();
       header.lsa_size = comm->lsa_size();
       header.transport = comm->transport();
-      // Which kind a window is shows only when there is one.
-      const auto probe = comm->make_window(std::size_t{1} << 20);
       header.window = comm->window_kind();
     }
     writer_->append(header);

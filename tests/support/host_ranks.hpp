@@ -38,6 +38,7 @@ class HostContext {
   int warps() const { return 1; }
   int lane() const { return 0; }
   int lanes() const { return 1; }
+  static constexpr bool one_lane = false;
   void sync() const {}
   template <typename T>
   T& shared() { return shared_; }
@@ -51,7 +52,7 @@ class HostContext {
     buffer_.push_back({to, value});
     if (buffer_.size() > 64) drain_one();
   }
-  void release() {
+  void release(bool) {
     if (options_.release_left_out) return;
     flush();
     std::atomic_thread_fence(std::memory_order_acq_rel);
@@ -69,7 +70,7 @@ class HostContext {
         throw std::runtime_error("flag " + std::to_string(kind) + " of rank " + std::to_string(peer) + " did not come");
     }
   }
-  uint32_t fetch_add(uint32_t* at, uint32_t by) { return std::atomic_ref<uint32_t>(*at).fetch_add(by, std::memory_order_relaxed); }
+  uint32_t take_slot(uint32_t* counter, int) { return std::atomic_ref<uint32_t>(*counter).fetch_add(1, std::memory_order_relaxed); }
   uint32_t fetch_inc_wrap(uint32_t* at, uint32_t limit) {
     std::atomic_ref<uint32_t> value(*at);
     uint32_t old = value.load(std::memory_order_relaxed);
@@ -105,7 +106,9 @@ class HostContext {
     std::memcpy(&out, value, sizeof out);
     return out;
   }
-  void quantise(const uint16_t* piece, int lane, Vec16& values, Vec16& scales) const {
+  // One thread plays all lanes one after another, so what lanes would exchange is read from the input.
+  void quantise(const LaneValues& values, int lane, Vec16& codes, Vec16& scales) const {
+    const uint16_t* piece = values.piece;
     uint8_t scale[16];
     uint8_t code[16];
     for (int b = 0; b < 16; ++b) {
@@ -113,9 +116,9 @@ class HostContext {
       for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(bf16_to_float(piece[b * 32 + i])));
       scale[b] = ue8m0_for(largest);
     }
-    for (int i = 0; i < 16; ++i)
-      code[i] = float_to_e4m3(bf16_to_float(piece[lane * 16 + i]) / ue8m0_to_float(scale[lane / 2]));
-    std::memcpy(&values, code, sizeof values);
+    const int segment = (lane & 1) * 256 + (lane >> 1) * 16;
+    for (int i = 0; i < 16; ++i) code[i] = float_to_e4m3(bf16_to_float(piece[segment + i]) / ue8m0_to_float(scale[(segment + i) / 32]));
+    std::memcpy(&codes, code, sizeof codes);
     std::memcpy(&scales, scale, sizeof scales);
   }
   void dequantise(const Vec16& values, uint8_t scale, float factor, Vec16& first, Vec16& second) const {
@@ -172,7 +175,7 @@ inline HostRanks::HostRanks(const Shape& shape, int blocks_per_rank) : shape_(sh
   for (Rank& rank : ranks_) {
     rank.window.resize(static_cast<std::size_t>(shape.window_bytes() / 16 + 1));
     rank.destination.resize(static_cast<std::size_t>(shape.tokens_max * shape.top_k));
-    rank.slot_count.resize(static_cast<std::size_t>(2 * shape.ranks));
+    rank.slot_count.resize(static_cast<std::size_t>(count_words(shape)));
     rank.arrived_blocks.resize(3);
     rank.epochs.resize(2);
     windows_.push_back(reinterpret_cast<char*>(rank.window.data()));
