@@ -1,8 +1,52 @@
-// Our own measurement files: points of rackcast-calib whose check passed.
+// Our own measurement files: points of rackcast-calib whose check passed. Costs of the link between GPUs come only from
+// rows that crossed NVLink; virtual ranks and copies within one GPU (loopback) are left out by that name.
 #include "calib/fit_import.hpp"
 #include "calib/measurement.hpp"
 
 namespace rackcast::calib {
+
+namespace {
+
+// Why the row is left out, empty when it became a point.
+std::string all_to_all(const Measurement& m, FitPoint& p) {
+  if (m.shape.text("path") != "lsa") return "all_to_all: a baseline, engines use the one-sided path";
+  if (m.shape.number("ctas") != 0) return "all_to_all: fewer blocks than the GPU runs";
+  const std::string& part = m.shape.text("part");
+  if (part != "dispatch" && part != "combine") return "all_to_all: a round trip is the sum of its parts";
+  p.family = "a2a_" + part;
+  p.ranks = static_cast<double>(m.shape.number("ranks"));
+  return {};
+}
+std::string collectives(const Measurement& m, FitPoint& p) {
+  p.family = "nccl_" + (m.shape.text("collective") == "all_to_all" ? std::string("alltoall") : m.shape.text("collective"));
+  p.ranks = static_cast<double>(m.shape.number("ranks"));
+  return {};
+}
+std::string kv_push(const Measurement& m, FitPoint& p) {
+  // What a transfer library does: it posts a list of descriptors to the copy engines.
+  if (m.shape.text("path") != "batch" || m.shape.text("direction") != "push") return "kv_push: another path than batched descriptors pushed";
+  p.family = "kv_transfer";
+  p.units = static_cast<double>(m.shape.number("blocks"));
+  return {};
+}
+
+struct Reader {
+  std::string_view op;
+  std::string (*read)(const Measurement& m, FitPoint& p);
+  bool over_link;
+};
+constexpr Reader readers[] = {{"all_to_all", all_to_all, true}, {"collectives", collectives, true}, {"kv_push", kv_push, true}};
+
+std::string point_of(const Measurement& m, FitPoint& p) {
+  for (const Reader& reader : readers) {
+    if (reader.op != m.op) continue;
+    if (reader.over_link && !measures_nvlink(m)) return m.op + ": transport is " + m.transport + ", not NVLink";
+    return reader.read(m, p);
+  }
+  return "family without a form: " + m.op;
+}
+
+}  // namespace
 
 void import_measurements(const std::string& path, Imported& out) {
   const MeasurementFile file = read_measurements(path);
@@ -12,7 +56,19 @@ void import_measurements(const std::string& path, Imported& out) {
       ++out.left_out["check failed"];
       continue;
     }
-    ++out.left_out["family without a form: " + m.op];
+    const MeasurementHeader& header = file.headers[static_cast<std::size_t>(file.header_of_point[i])];
+    FitPoint p;
+    p.gpu = gpu_name(header.gpu);
+    p.shape = m.shape.key();
+    p.source = "rackcast-calib run " + header.run_id;
+    p.basis = Basis::measured;
+    p.time_s = m.time_us.median * 1e-6;
+    p.flops = m.work.flop;
+    p.bytes = m.work.bytes_hbm;
+    p.link_bytes = m.work.bytes_link;
+    const std::string reason = point_of(m, p);
+    if (reason.empty()) out.points.push_back(std::move(p));
+    else ++out.left_out[reason];
   }
 }
 
