@@ -21,7 +21,7 @@ namespace rackcast::a2a {
 struct HostOptions {
   uint64_t delay_seed = 0;        // 0: no delays
   bool release_left_out = false;  // mutation: blocks never push their stores out before they signal
-  double wait_limit_s = 20;
+  double wait_limit_s = 120;
 };
 
 class HostContext {
@@ -64,8 +64,9 @@ class HostContext {
   }
   void wait_flag(const uint64_t* flag, uint32_t epoch, int kind, int peer) const {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.wait_limit_s);
-    while (load_flag(flag) >> 32 != epoch) {
-      std::this_thread::yield();
+    for (int tries = 0; load_flag(flag) >> 32 != epoch; ++tries) {
+      if (tries < 20) std::this_thread::yield();
+      else std::this_thread::sleep_for(std::chrono::microseconds(50));  // leaves the processor to those it waits for
       if (std::chrono::steady_clock::now() > give_up)
         throw std::runtime_error("flag " + std::to_string(kind) + " of rank " + std::to_string(peer) + " did not come");
     }
