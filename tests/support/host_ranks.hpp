@@ -65,8 +65,7 @@ class HostContext {
   void wait_flag(const uint64_t* flag, uint32_t epoch, int kind, int peer) const {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.wait_limit_s);
     for (int tries = 0; load_flag(flag) >> 32 != epoch; ++tries) {
-      if (tries < 20) std::this_thread::yield();
-      else std::this_thread::sleep_for(std::chrono::microseconds(50));  // leaves the processor to those it waits for
+      if (tries >= 20) std::this_thread::sleep_for(std::chrono::microseconds(50));  // leaves the processor to those it waits for
       if (std::chrono::steady_clock::now() > give_up)
         throw std::runtime_error("flag " + std::to_string(kind) + " of rank " + std::to_string(peer) + " did not come");
     }
@@ -80,9 +79,10 @@ class HostContext {
   }
   void delay(int) {
     if (options_.delay_seed == 0) return;
-    const uint64_t draw = draws_.below(1024);
+    // No yields: on a busy machine each would cost a whole turn of the others.
+    const uint64_t draw = draws_.below(4096);
     if (draw == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    else if (draw < 64) std::this_thread::yield();
+    else if (draw < 256) spin(draw * 8);
     if (draw % 7 == 0 && !buffer_.empty()) drain_one();  // some stores become visible early, too
   }
 
@@ -132,6 +132,9 @@ class HostContext {
   }
 
  private:
+  void spin(uint64_t turns) {
+    for (uint64_t i = 0; i < turns; ++i) spun_ = spun_ + i;
+  }
   void drain_one() {
     std::memcpy(buffer_.front().to, &buffer_.front().value, sizeof(Vec16));
     buffer_.pop_front();
@@ -148,6 +151,7 @@ class HostContext {
   Draws draws_;
   DispatchTile shared_{};
   std::deque<Pending> buffer_;
+  volatile uint64_t spun_ = 0;
 };
 
 // All ranks of one shape in this process.
