@@ -152,6 +152,7 @@ class Slice {
     row.max_abs = chosen.check.max_abs;
     row.note = chosen.check.note;
     if (row.ok && request_.timed) time_into(row, *chosen.prepared);
+    if (row.ok && request_.timed && row.time_us.count == 0) return;  // times itself, and only once: no hot row
     print(row);
     if (writer_ && (request_.timed || !row.ok)) writer_->append(row);
     rows_.push_back(row);
