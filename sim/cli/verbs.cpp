@@ -16,6 +16,7 @@ std::span<const Verb> verbs() {
       {"step", "what one engine iteration costs, operator by operator", "rackcast step --model deepseek-v4.1-flash --gpu gb300 --dep 32 --case '16*6@128K:5'", setup_step},
       {"export", "launch files for vLLM, Dynamo and srt-slurm from a scenario or a result", "rackcast export scenarios/standard.yaml --format vllm", setup_export},
       {"trace", "what a load looks like, its run-length form, loads made to measure", "rackcast trace stats sessions/", setup_trace},
+      {"compare", "which change between two scenarios gave what, from real runs", "rackcast compare results/a results/b", setup_compare},
       {"sweep", "runs every combination of a sweep file, each in its own process", "rackcast sweep scenarios/sweep-small.yaml --out results.sqlite", setup_sweep},
       {"plan", "the best deployment within limits, and what stands in the way of a better one", "rackcast plan scenarios/plan-rack.yaml --set constraints.p90_tok_s_user=120", setup_plan},
       {"validate", "predicts published results and says how far off each is", "rackcast validate steps prefill", setup_validate},

@@ -37,6 +37,7 @@ std::span<const Verb> verbs();
 void add_sets(CLI::App& app, std::vector<std::string>& sets);
 
 Action setup_check(CLI::App& app, const Program& program);
+Action setup_compare(CLI::App& app, const Program& program);
 Action setup_export(CLI::App& app, const Program& program);
 Action setup_list(CLI::App& app, const Program& program);
 Action setup_run(CLI::App& app, const Program& program);
