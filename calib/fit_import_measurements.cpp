@@ -1,6 +1,7 @@
 // Our own measurement files: points of rackcast-calib whose check passed. Costs of the link between GPUs come only from
 // rows that crossed NVLink; virtual ranks and copies within one GPU (loopback) are left out by that name.
 #include "calib/fit_import.hpp"
+#include "calib/fit_work.hpp"
 #include "calib/measurement.hpp"
 
 namespace rackcast::calib {
@@ -30,12 +31,32 @@ std::string kv_push(const Measurement& m, FitPoint& p) {
   return {};
 }
 
+std::string dense(const Measurement& m, FitPoint& p) {
+  if (m.cache != "cold") return "warm caches";
+  if (m.math != "bf16" && m.math != "fp8_block") return "dense math without a family: " + m.math;
+  if (m.shape.number("batch") != 1) return "dense in batches";
+  p.family = m.math == "bf16" ? "dense_bf16" : "dense_fp8";
+  gemm_work(p, static_cast<double>(m.shape.number("m")), static_cast<double>(m.shape.number("n")), static_cast<double>(m.shape.number("k")),
+            m.math == "bf16" ? WeightType::bf16 : WeightType::fp8);
+  return {};
+}
+std::string experts(const Measurement& m, FitPoint& p) {
+  if (m.cache != "cold") return "warm caches";
+  if (m.shape.text("part") != "both" || m.shape.text("weights") != "fp8" || m.shape.text("spread") != "equal")
+    return "expert GEMMs in part, skewed or of other weights";
+  p.family = "moe_fp8";  // without permutation: row_ns keeps its prior
+  p.flops = m.work.flop;
+  p.bytes = m.work.bytes_hbm;
+  return {};
+}
+
 struct Reader {
   std::string_view op;
   std::string (*read)(const Measurement& m, FitPoint& p);
   bool over_link;
 };
-constexpr Reader readers[] = {{"all_to_all", all_to_all, true}, {"collectives", collectives, true}, {"kv_push", kv_push, true}};
+constexpr Reader readers[] = {{"all_to_all", all_to_all, true}, {"collectives", collectives, true}, {"kv_push", kv_push, true},
+                              {"dense", dense, false},           {"moe_gemm", experts, false}};
 
 std::string point_of(const Measurement& m, FitPoint& p) {
   for (const Reader& reader : readers) {

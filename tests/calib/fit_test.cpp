@@ -138,6 +138,16 @@ BOOST_AUTO_TEST_CASE(rows_without_a_family_are_counted_by_reason) {
   BOOST_CHECK_THROW(import_points(other.path), UserError);
 }
 
+BOOST_AUTO_TEST_CASE(our_own_measurements_become_measured_points) {
+  const Imported found = import_points(RACKCAST_SOURCE_DIR "/scenarios/measurements/h200/quick-experts.jsonl");
+  BOOST_REQUIRE(!found.points.empty());
+  for (const FitPoint& p : found.points) {
+    BOOST_CHECK_EQUAL(p.gpu, "h200");
+    BOOST_CHECK(p.basis == Basis::measured);
+    BOOST_CHECK(p.time_s > 0 && p.flops > 0 && p.bytes > 0);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(published_kernel_tables_fit_as_well_as_they_are_known_to) {
   const auto points_file = test_support::recorded_data("silicon/kernel_points.csv");
   if (!points_file) return;
