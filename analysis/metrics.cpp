@@ -1,6 +1,8 @@
 #include "analysis/metrics.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "sim/base/error.hpp"
 
@@ -9,7 +11,10 @@ namespace rackcast {
 namespace {
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
-double inverse(double seconds) { return seconds > 0 ? 1 / seconds : 0; }
+constexpr double none = std::numeric_limits<double>::quiet_NaN();  // the load has no such thing: null in JSON
+double inverse(double seconds) { return seconds > 0 ? 1 / seconds : none; }
+double mean(const Samples& s) { return s.count() > 0 ? s.mean() : none; }
+double percentile(const Samples& s, double share) { return s.count() > 0 ? s.percentile(share) : none; }
 
 }  // namespace
 
@@ -77,25 +82,25 @@ Metrics metrics_of(const RequestStatistics& s, const MetricContext& c) {
   const double total = share(tokens, gpu_seconds);
   const double revenue = hits * c.cached_usd + (s.input_tokens - hits) * c.input_usd + s.output_tokens * c.output_usd;
   const double lane_hours = c.lanes * s.window_s() / 3600;
-  const double demand = share(c.lane_demand_tok_s, c.gpus);
+  const double demand = c.lane_demand_tok_s > 0 && std::isfinite(c.lane_demand_tok_s) ? c.lane_demand_tok_s / c.gpus : none;
   Metrics m;
   const auto set = [&](std::string_view name, double value) { m.emplace_back(name, value); };
   set("total_tok_s_gpu", total);
   set("cached_tok_s_gpu", share(hits, gpu_seconds));
   set("uncached_tok_s_gpu", share(s.input_tokens - hits, gpu_seconds));
   set("output_tok_s_gpu", share(s.output_tokens, gpu_seconds));
-  set("p50_tok_s_user", inverse(s.itl.percentile(0.5)));
-  set("p90_tok_s_user", inverse(s.itl.percentile(0.9)));
-  set("p99_tok_s_user", inverse(s.itl.percentile(0.99)));
-  set("e2e_norm_p90_tok_s_user", inverse(s.e2e_per_token.percentile(0.9)));
-  set("ttft_mean_s", s.ttft.mean());
-  set("ttft_p50_s", s.ttft.percentile(0.5));
-  set("ttft_p90_s", s.ttft.percentile(0.9));
-  set("ttft_p99_s", s.ttft.percentile(0.99));
-  set("tpot_mean_s", s.itl.mean());
-  set("tpot_p50_s", s.itl.percentile(0.5));
-  set("tpot_p90_s", s.itl.percentile(0.9));
-  set("e2e_mean_s", s.e2e.mean());
+  set("p50_tok_s_user", inverse(percentile(s.itl, 0.5)));
+  set("p90_tok_s_user", inverse(percentile(s.itl, 0.9)));
+  set("p99_tok_s_user", inverse(percentile(s.itl, 0.99)));
+  set("e2e_norm_p90_tok_s_user", inverse(percentile(s.e2e_per_token, 0.9)));
+  set("ttft_mean_s", mean(s.ttft));
+  set("ttft_p50_s", percentile(s.ttft, 0.5));
+  set("ttft_p90_s", percentile(s.ttft, 0.9));
+  set("ttft_p99_s", percentile(s.ttft, 0.99));
+  set("tpot_mean_s", mean(s.itl));
+  set("tpot_p50_s", percentile(s.itl, 0.5));
+  set("tpot_p90_s", percentile(s.itl, 0.9));
+  set("e2e_mean_s", mean(s.e2e));
   set("cache_hit_gpu", share(s.hit_gpu, s.block_tokens));
   set("cache_hit_host", share(s.hit_host, s.block_tokens));
   set("cache_hit_total", share(hits, s.block_tokens));
@@ -110,7 +115,7 @@ Metrics metrics_of(const RequestStatistics& s, const MetricContext& c) {
   set("rack_gpus", c.rack_gpus);
   set("total_tok_s_rack", total * c.gpus / c.racks);
   set("lane_demand_tok_s_gpu", demand);
-  set("achieved_of_demand", share(total, demand));
+  set("achieved_of_demand", total / demand);
   set("sim_seconds", c.sim_seconds);
   return m;
 }

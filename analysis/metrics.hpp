@@ -37,11 +37,13 @@ struct MetricContext {
   double lanes = 0;                         // 0: open loop
   double gpu_usd_per_s = 0;                 // price of one GPU
   double cached_usd = 0, input_usd = 0, output_usd = 0;  // per token
-  double lane_demand_tok_s = 0;             // of all lanes; 0: none
+  double lane_demand_tok_s = 0;             // of all lanes; 0: not lanes; infinite: lanes that never pause
   double sim_seconds = 0;
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;
+// NaN (null in JSON, "none" in tables) where the load has no such thing: inter-token times of one-token answers,
+// the demand of lanes that never pause.
 Metrics metrics_of(const RequestStatistics& statistics, const MetricContext& context);
 double metric(const Metrics& metrics, std::string_view name);  // InternalError when it is not there
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "analysis/metrics.hpp"
@@ -15,13 +17,17 @@ using Json = nlohmann::ordered_json;
 using Out = std::back_insert_iterator<std::string>;
 
 std::string number(double value) {
+  if (std::isnan(value)) return "none";
   const double size = std::abs(value);
   if (size >= 10000) return fmt::format("{:.0f}", value);
   if (size >= 100) return fmt::format("{:.1f}", value);
   return fmt::format("{:.4g}", value);
 }
 
-double at(const Json& j, const char* key) { return j.at(key).get<double>(); }
+double at(const Json& j, const char* key) {
+  const Json& value = j.at(key);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
 std::string text(const Json& j, const char* key) { return j.at(key).get<std::string>(); }
 std::string percent(double share) { return fmt::format("{:.1f}%", share * 100); }
 
@@ -47,6 +53,7 @@ void latency(const Json& b, Out out) {
   fmt::format_to(out, "\n{:<18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "latency", "mean", "p50", "p75", "p90", "p95", "p99");
   const auto row = [&](const char* label, const char* group, const char* key, double scale) {
     const Json& p = b.at(group).at(key);
+    if (at(p, "count") == 0) return;
     fmt::format_to(out, "{:<18}", label);
     for (const char* column : {"mean", "p50", "p75", "p90", "p95", "p99"}) fmt::format_to(out, "{:>10}", number(at(p, column) * scale));
     fmt::format_to(out, "\n");
@@ -72,6 +79,28 @@ void cache_and_demand(const Json& result, Out out) {
                  number(at(n, "preemptions")), number(at(n, "warmup_s")), number(at(n, "window_s")));
 }
 
+// The six operators that cost most; kinds of layers (encoder and decoder, dense and sparse) are added up.
+void mean_batch(const Json& list, Out out) {
+  struct Row {
+    std::string name, basis;
+    double time_s = 0;
+  };
+  std::vector<Row> rows;
+  double sum = 0;
+  for (const Json& op : list) {
+    const std::string name = text(op, "name"), basis = text(op, "basis");
+    const auto same = [&](const Row& row) { return row.name == name && row.basis == basis; };
+    auto found = std::find_if(rows.begin(), rows.end(), same);
+    if (found == rows.end()) found = rows.insert(rows.end(), {name, basis, 0});
+    found->time_s += at(op, "time_s");
+    sum += at(op, "time_s");
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) { return x.time_s > y.time_s; });
+  for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 6); ++i)
+    fmt::format_to(out, "{}{:<32} {:>8} us  {:>6}  {}\n", i == 0 ? "  mean batch    " : "                ", rows[i].name,
+                   number(rows[i].time_s * 1e6), percent(rows[i].time_s / sum), rows[i].basis);
+}
+
 void pools(const Json& b, Out out) {
   for (const Json& p : b.at("pools")) {
     fmt::format_to(out, "\n{}: {} engines, {} GPUs, busy {} of the window; mean iteration {} ms\n", text(p, "name"), number(at(p, "engines")),
@@ -94,13 +123,7 @@ void pools(const Json& b, Out out) {
     if (p.contains("requests_per_rank"))
       fmt::format_to(out, "  answers       {} requests a rank and step, context {}, {} tokens kept a request and step\n", number(at(p, "requests_per_rank")),
                      number(at(p, "context_per_request")), number(at(p, "kept_tokens_per_request_step")));
-    std::vector<Json> operators = p.at("mean_batch_operators").get<std::vector<Json>>();
-    std::stable_sort(operators.begin(), operators.end(), [](const Json& x, const Json& y) { return at(x, "time_s") > at(y, "time_s"); });
-    double sum = 0;
-    for (const Json& op : operators) sum += at(op, "time_s");
-    for (std::size_t i = 0; i < std::min<std::size_t>(operators.size(), 6); ++i)
-      fmt::format_to(out, "{}{:<28} {:>8} us  {:>6}  {}\n", i == 0 ? "  mean batch    " : "                ", text(operators[i], "name"),
-                     number(at(operators[i], "time_s") * 1e6), percent(at(operators[i], "time_s") / sum), text(operators[i], "basis"));
+    mean_batch(p.at("mean_batch_operators"), out);
   }
   if (!b.contains("kv_transfer")) return;
   const Json& t = b.at("kv_transfer");

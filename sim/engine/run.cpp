@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "sim/base/output.hpp"
@@ -43,7 +44,7 @@ Metrics metrics_of_draw(const Scenario& central, const Catalog& catalog, int dra
 void add_bands(const Scenario& scenario, const Catalog& catalog, TraceCache& traces, const std::function<void(double)>& progress, Json& metrics) {
   std::map<std::string, Samples> draws;
   for (int draw = 1; draw <= scenario.uncertainty; ++draw) {
-    for (const auto& [name, value] : metrics_of_draw(scenario, catalog, draw, traces)) draws[name].add(value);
+    for (const auto& [name, value] : metrics_of_draw(scenario, catalog, draw, traces)) if (!std::isnan(value)) draws[name].add(value);
     if (progress) progress(static_cast<double>(draw) / scenario.uncertainty);
   }
   for (const auto& [name, values] : draws) {

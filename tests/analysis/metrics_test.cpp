@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -80,4 +82,17 @@ BOOST_AUTO_TEST_CASE(every_metric_has_a_definition_and_every_definition_a_metric
   for (const auto& [name, value] : m) given.insert(name);
   for (const MetricDefinition& definition : metric_definitions()) defined.insert(std::string(definition.name));
   BOOST_TEST(given == defined, tt::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_a_load_does_not_have_is_no_number_rather_than_zero) {
+  RequestStatistics statistics;
+  RequestRecord one_token;
+  one_token.first_token_s = one_token.finish_s = 2;
+  one_token.input_tokens = 100;
+  one_token.output_tokens = 1;
+  statistics.add(one_token);
+  const Metrics m = metrics_of(statistics, {.gpus = 1, .lane_demand_tok_s = std::numeric_limits<double>::infinity()});
+  for (const char* name : {"p50_tok_s_user", "p90_tok_s_user", "tpot_mean_s", "tpot_p90_s", "lane_demand_tok_s_gpu", "achieved_of_demand"})
+    BOOST_TEST_CONTEXT(name) BOOST_TEST(std::isnan(metric(m, name)));
+  BOOST_TEST(metric(m, "ttft_p50_s") == 2);
 }
