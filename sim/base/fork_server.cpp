@@ -53,14 +53,13 @@ std::uint64_t address_space_bytes() {
 }
 
 void limit_memory(std::uint64_t extra_bytes) {
-#if !defined(__SANITIZE_ADDRESS__)  // the sanitizer reserves terabytes of addresses
+#if defined(__SANITIZE_ADDRESS__)
+  extra_bytes = 0;  // the sanitizer reserves terabytes of addresses
+#endif
   if (extra_bytes == 0) return;
   const rlim_t most = address_space_bytes() + extra_bytes;
   const rlimit limit{most, most};
   ::setrlimit(RLIMIT_AS, &limit);
-#else
-  static_cast<void>(extra_bytes);
-#endif
 }
 
 constexpr std::string_view done_mark = "done", refused_mark = "refused", failed_mark = "failed", memory_mark = "memory";

@@ -104,7 +104,7 @@ Action setup_fit(CLI::App& app, const Program& program) {
   app.add_option("--gpu", o->gpu, "the GPU to fit, when the files hold several");
   app.add_option("--prior", o->prior, "cost file that gives what the points do not; the GPU's own if left out");
   app.add_option("--bootstraps", o->bootstraps, "resampled fits behind the intervals")->check(CLI::Range(20, 10000));
-  app.add_option("--seed", o->seed, "of starts, folds and resampling");
+  add_seed(app, o->seed, "of starts, folds and resampling");
   app.add_flag("--json", o->json, "machine-readable");
   return [o, &program] { return run_fit(*o, program); };
 }

@@ -48,7 +48,7 @@ Action setup_run(CLI::App& app, const Program& program) {
   const auto arguments = std::make_shared<RunArguments>();
   app.add_option("SCENARIO", arguments->scenario, "scenario file")->required()->type_name("");
   add_sets(app, arguments->sets);
-  CLI::Option* seed = app.add_option("--seed", arguments->seed, "seed of every random draw; default: the scenario's");
+  CLI::Option* seed = add_seed(app, arguments->seed, "seed of every random draw; default: the scenario's");
   app.add_option("--out", arguments->out_dir, "folder that keeps resolved.yaml, requests.csv, manifest.json, result.json")->type_name("DIR");
   app.add_flag("--json", arguments->json, "print the result as JSON");
   app.add_option("--time-line", arguments->time_line_s, "sample every engine at this interval, in simulated seconds")->check(CLI::NonNegativeNumber)->type_name("S");

@@ -163,7 +163,7 @@ Action setup_trace(CLI::App& app, const Program&) {
   convert_app->add_option("--out", options->out, "file to write")->required();
   generate_app->add_option("--out", options->out, "file to write; without it only the comparison is printed");
   generate_app->add_option("--like", options->like, "trace whose shape is taken");
-  generate_app->add_option("--seed", options->seed, "seed of the draws")->check(CLI::NonNegativeNumber)->capture_default_str();
+  add_seed(*generate_app, options->seed, "seed of the draws")->capture_default_str();
   for (CLI::App* sub : {stats_app, convert_app, generate_app}) sub->add_flag("--json", options->json, "as JSON");
   return [options, stats_app, convert_app] { return stats_app->parsed() ? stats(*options) : convert_app->parsed() ? convert(*options) : generate(*options); };
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 
@@ -54,6 +55,15 @@ void add_sets(CLI::App& app, std::vector<std::string>& sets) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("KEY=VALUE");
+}
+
+CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help) {
+  const auto whole = [](const std::string& text) {  // the library would wrap -1 around and cut what is too long
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() ? std::string() : "'" + text + "' is no whole number from 0 to 2^64 - 1";
+  };
+  return app.add_option("--seed", seed, help)->check(CLI::Validator(whole, "N"));
 }
 
 }  // namespace rackcast

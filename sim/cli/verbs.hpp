@@ -2,6 +2,7 @@
 // command line is parsed; its result goes to stdout, notes and progress to stderr. New verb: one file, one row in
 // verbs.cpp.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace rackcast {
@@ -35,6 +37,8 @@ std::span<const Verb> verbs();
 
 // `--set key.path=value`, repeatable.
 void add_sets(CLI::App& app, std::vector<std::string>& sets);
+// `--seed N`, 0 to 2^64 - 1; anything else is refused.
+CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help);
 
 Action setup_check(CLI::App& app, const Program& program);
 Action setup_compare(CLI::App& app, const Program& program);

@@ -13,6 +13,8 @@ namespace {
   throw UserError("--case: item '" + std::string(item) + "': " + rule + "; the form is [N*]Q[@K][c][:D], as in 16*6@128K:5");
 }
 
+constexpr double most_tokens = 1 << 30;  // no engine comes near: a slip of the keyboard
+
 // Digits and an optional K or M, taken from the front of `rest`.
 double take_size(std::string_view item, std::string_view& rest, const char* what) {
   std::int64_t count = 0;
@@ -48,6 +50,7 @@ CaseItem parse_item(std::string_view item) {
   if (take(rest, ':')) parsed.draft_tokens = static_cast<int>(std::min(1e6, take_size(item, rest, "D")));
   if (!rest.empty()) refuse(item, "'" + std::string(rest) + "' was not expected");
   if (parsed.context < parsed.query_tokens) refuse(item, "K includes Q, so it cannot be smaller");
+  if (parsed.requests * parsed.query_tokens > most_tokens) refuse(item, "more than 2^30 tokens in a step");
   return parsed;
 }
 

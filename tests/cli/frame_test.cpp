@@ -31,6 +31,9 @@ BOOST_AUTO_TEST_CASE(usage_errors_end_with_2_and_say_what_helps) {
   expect("schema --json", 2, "", "rackcast: schema --json needs the kind of file, as in: rackcast schema scenario --json\n");
   expect("list gpus --bogus", 2, "",
          "rackcast: The following argument was not expected: --bogus\n`rackcast list --help` shows how it is used\n");
+  for (const char* seed : {"-1", "1.5", "99999999999999999999"})
+    expect(std::string("run scenarios/standard.yaml --seed ") + seed, 2, "",
+           std::string("rackcast: --seed: '") + seed + "' is no whole number from 0 to 2^64 - 1\n`rackcast run --help` shows how it is used\n");
   expect("list gpus --data-dir /nowhere", 2, "", "rackcast: --data-dir says '/nowhere', which is no folder\n");
 }
 

@@ -69,6 +69,7 @@ BOOST_AUTO_TEST_CASE(broken_items_are_refused_with_the_reason) {
   BOOST_CHECK_NE(refusal("16*6@5").find("K includes Q"), std::string::npos);
   BOOST_CHECK_NE(refusal("16*6@64Kx").find("'x' was not expected"), std::string::npos);
   BOOST_CHECK_NE(refusal("16*6@64K,").find("item ''"), std::string::npos);
+  BOOST_CHECK_NE(refusal("99999999999*6@64K").find("2^30 tokens"), std::string::npos);
   BOOST_CHECK_NE(refusal("16**6").find("Q must be"), std::string::npos);
   BOOST_CHECK_THROW(draft_tokens_of(parse_case("1:3,1:5")), UserError);
 }
