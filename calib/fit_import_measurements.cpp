@@ -77,6 +77,10 @@ void import_measurements(const std::string& path, Imported& out) {
       ++out.left_out["check failed"];
       continue;
     }
+    if (m.mode == "sustained") {
+      ++out.left_out["under the power cap"];
+      continue;
+    }
     const MeasurementHeader& header = file.headers[static_cast<std::size_t>(file.header_of_point[i])];
     FitPoint p;
     p.gpu = gpu_name(header.gpu);

@@ -1,9 +1,13 @@
 // rackcast-calib: lists, checks and measures the kernels of this machine's GPU.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 
+#include "calib/agreement.hpp"
 #include "calib/gpu/runner.hpp"
 #include "calib/gpu/world_runner.hpp"
+#include "calib/model_shapes.hpp"
 #include "calib/plan.hpp"
 #include "sim/base/error.hpp"
 
@@ -23,6 +27,8 @@ struct Options {
   bool no_hot = false;
   calib::RunRequest request;
   std::string filter;
+  std::string model;
+  int expert_ranks = 8;
   int gpus = 0;
   std::vector<int> ladder;
   std::string rendezvous;
@@ -52,7 +58,26 @@ kernels::Grid grid_of(const Options& options) {
   return kernels::Grid::quick;
 }
 
+// The model's shapes where one is given, else the families' grids.
+std::vector<calib::PlannedPoint> points_of(const Options& options) {
+  const auto families = calib::select_families(options.families);
+  if (options.model.empty()) return calib::plan_points(families, grid_of(options), options.passes, options.request.seed);
+  if (options.bench || options.sanitize) throw UserError("--model gives shapes of its own: leave out --bench and --sanitize");
+  const calib::ModelShapes shapes = calib::model_shapes(calib::read_model(options.model), options.expert_ranks, options.full);
+  for (const std::string& part : shapes.not_covered) std::fprintf(stderr, "not measured: %s\n", part.c_str());
+  return calib::order_points(shapes.points, families, options.passes, options.request.seed);
+}
+
+int list_model(const Options& options) {
+  for (const calib::PlannedPoint& point : points_of(options)) {
+    const kernels::Work work = point.family->work(point.shape);
+    std::printf("%-16s %s  %.4g GFLOP  %.4g MB\n", point.family->name().c_str(), point.shape.key().c_str(), work.flop * 1e-9, work.bytes_hbm * 1e-6);
+  }
+  return 0;
+}
+
 int list(const Options& options) {
+  if (!options.model.empty()) return list_model(options);
   for (const kernels::Family* family : calib::select_families(options.families)) {
     std::printf("%-16s quick %4zu  full %5zu  %s\n", family->name().c_str(), family->grid(kernels::Grid::quick).size(),
                 family->grid(kernels::Grid::full).size(), family->summary().c_str());
@@ -85,14 +110,13 @@ calib::RunOutcome run_together(const Options& options, const calib::WorldPlace& 
 
 int run(Options& options, bool timed) {
   const auto families = calib::select_families(options.families);
-  const kernels::Grid grid = grid_of(options);
   calib::RunRequest& request = options.request;
   request.timed = timed && !options.sanitize;
   request.quick = !options.full;
   request.hot = !options.no_hot;
   request.budget_s = options.budget_s;
   if (options.bench) return calib::run_bench(request, families) ? 0 : 1;
-  request.points = calib::plan_points(families, grid, options.passes, request.seed);
+  request.points = points_of(options);
   if (options.sample < 1) request.points = calib::sample_points(request.points, options.sample, request.seed);
   if (!options.filter.empty())
     std::erase_if(request.points, [&](const calib::PlannedPoint& point) { return point.shape.key().find(options.filter) == std::string::npos; });
@@ -105,11 +129,37 @@ int run(Options& options, bool timed) {
   return outcome.failed ? 1 : 0;
 }
 
+std::vector<calib::Measurement> rows_of(const std::vector<std::string>& paths) {
+  std::vector<calib::Measurement> rows;
+  for (const std::string& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw UserError("cannot read " + path);
+    std::stringstream text;
+    text << file.rdbuf();
+    if (text.view().starts_with("\x1f\x8b")) throw UserError(path + " is compressed: unpack it with gunzip first");
+    calib::MeasurementFile read = calib::parse_measurements(text.str(), path);
+    std::move(read.points.begin(), read.points.end(), std::back_inserter(rows));
+  }
+  return rows;
+}
+
+int compare(const std::vector<std::string>& a, const std::vector<std::string>& b, const calib::AgreementLimits& limits, std::size_t list) {
+  const std::vector<calib::Measurement> first = rows_of(a), second = rows_of(b);
+  const auto differences = calib::compare_runs(first, second, limits);
+  if (differences.empty()) throw UserError("the runs have no point in common");
+  std::fputs(calib::agreement_table(differences, list).c_str(), stdout);
+  for (const calib::Difference& difference : differences)
+    if (!difference.inside) return 1;
+  return 0;
+}
+
 void add_selection(CLI::App& verb, Options& options) {
   verb.add_option("--family", options.families, "Kernel family; may be repeated (default: all)");
   verb.add_flag("--quick", options.quick, "The points that a fit needs (default)");
   verb.add_flag("--full", options.full, "Every regime");
   verb.add_flag("--sanitize", options.sanitize, "Small shapes on every code path, never timed; for compute-sanitizer");
+  verb.add_option("--model", options.model, "Instead of the families' own shapes those of this model file (.yaml); with --full at more token counts");
+  verb.add_option("--expert-ranks", options.expert_ranks, "With --model: ranks that share the experts")->capture_default_str();
 }
 
 void add_running(CLI::App& verb, Options& options, std::string& budget) {
@@ -140,10 +190,22 @@ int dispatch(int argc, char** argv) {
   add_running(*run_verb, options, budget);
   run_verb->add_flag("--bench", options.bench, "Only the shapes that have a bar, with the bars beside the figures");
   run_verb->add_flag("--no-hot", options.no_hot, "Skip the hot-cache timings");
+  run_verb->add_flag("--sustained", options.request.sustained, "Also two seconds back to back of each compute-bound point: the rate that the power cap leaves");
   run_verb->add_option("--passes", options.passes, "Measure every point this often, in different orders")->check(CLI::Range(1, 10));
   run_verb->add_option("--out", options.request.out, "Measurement file (.jsonl), continued when it exists");
   CLI::App* check_verb = app.add_subcommand("check", "Check results against the FP64 references, time nothing");
   add_running(*check_verb, options, budget);
+  CLI::App* compare_verb = app.add_subcommand("compare", "Two runs' medians side by side: who agrees. Exit 1 when a point is outside");
+  std::vector<std::string> run_a, run_b;
+  calib::AgreementLimits limits;
+  std::size_t list_at_most = 40;
+  compare_verb->add_option("--first", run_a, "Measurement files of one run (.jsonl)")->required();
+  compare_verb->add_option("--second", run_b, "Measurement files of the other run")->required();
+  compare_verb->add_option("--split", limits.split_us, "Microseconds that part long from short times")->capture_default_str();
+  compare_verb->add_option("--long", limits.large, "Allowed difference of long times")->capture_default_str();
+  compare_verb->add_option("--short", limits.small, "Allowed difference of short times")->capture_default_str();
+  compare_verb->add_option("--from", limits.least_us, "Compare no time shorter than this, microseconds")->capture_default_str();
+  compare_verb->add_option("--list", list_at_most, "Points outside to name")->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -152,6 +214,7 @@ int dispatch(int argc, char** argv) {
   }
   if (!budget.empty()) options.budget_s = parse_budget(budget);
   if (*list_verb) return list(options);
+  if (*compare_verb) return compare(run_a, run_b, limits, list_at_most);
   return run(options, static_cast<bool>(*run_verb));
 }
 

@@ -9,13 +9,17 @@
 namespace rackcast::calib {
 namespace {
 
-// std::shuffle's result differs between libraries; this one does not.
 template <typename T>
 void shuffle(std::vector<T>& items, std::mt19937_64& random) {
   for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random() % i]);
 }
 
 }  // namespace
+
+void shuffle_points(std::vector<PlannedPoint>& points, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  shuffle(points, random);
+}
 
 std::vector<PlannedPoint> plan_points(const std::vector<const kernels::Family*>& families, kernels::Grid grid, int passes,
                                       std::uint64_t seed) {

@@ -19,6 +19,9 @@ struct PlannedPoint {
 std::vector<PlannedPoint> plan_points(const std::vector<const kernels::Family*>& families, kernels::Grid grid, int passes,
                                       std::uint64_t seed);
 
+// The same order everywhere: std::shuffle's result differs between libraries.
+void shuffle_points(std::vector<PlannedPoint>& points, std::uint64_t seed);
+
 // A seeded share of the points (for spot checks of the full grid); at least one a family.
 std::vector<PlannedPoint> sample_points(const std::vector<PlannedPoint>& points, double share, std::uint64_t seed);
 

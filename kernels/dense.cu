@@ -100,7 +100,9 @@ class DenseCase final : public Case {
     const int sets = sets_needed(options, static_cast<std::size_t>(bytes));
     for (int set = 0; set < sets; ++set)
       weights_.push_back(random_tensor(problem_.math, true, problem_.n * problem_.batch, problem_.k, sigma, options.seed + 10 + 3 * static_cast<std::uint64_t>(set)));
-    product_.choose(operands(0));
+    std::vector<LtOperands> turns;
+    for (int set = 0; set < this->sets(); ++set) turns.push_back(operands(set));
+    product_.choose(turns);
   }
 
   int sets() const override { return static_cast<int>(weights_.size()); }

@@ -52,7 +52,7 @@ class MoeLayerCase final : public Case {
     y_ = DeviceBuffer<std::uint16_t>(tokens * hidden);
     const std::size_t touched = std::min(choices, experts) * 3 * hidden * inter * (mxfp4_ ? 17 : 32) / 32;  // at most
     for (int set = 0; set < std::min(sets_needed(options, touched), 8); ++set) sets_.push_back(make_set(options.seed + 100 + 10 * static_cast<std::uint64_t>(set)));
-    router_.choose(router_operands());
+    router_.choose({router_operands()});
   }
 
   int sets() const override { return static_cast<int>(sets_.size()); }

@@ -67,7 +67,9 @@ class RouteCase final : public Case {
       matrices_.emplace_back(count);
       fill_bf16_normal(matrices_.back().data(), count, 1.0f / std::sqrt(static_cast<float>(hidden_)), options.seed + 10 + static_cast<std::uint64_t>(set));
     }
-    product_.choose(operands(0));
+    std::vector<LtOperands> turns;
+    for (int set = 0; set < this->sets(); ++set) turns.push_back(operands(set));
+    product_.choose(turns);
   }
   int sets() const override { return static_cast<int>(matrices_.size()); }
   void launch(int set, Stream stream) override {

@@ -49,6 +49,11 @@ std::optional<Clocks> Nvml::read() const {
   return clocks;
 }
 
+int Nvml::best_sm_mhz() const {
+  unsigned sm = 0;
+  return api_ && api_->call("nvmlDeviceGetMaxClockInfo", api_->device, nvml_clock_sm, &sm) ? static_cast<int>(sm) : 0;
+}
+
 std::string Nvml::driver() const {
   std::array<char, 96> buffer{};
   return api_ && api_->call("nvmlSystemGetDriverVersion", buffer.data(), static_cast<unsigned>(buffer.size())) ? buffer.data() : "";

@@ -14,6 +14,7 @@ class Nvml {
   explicit Nvml(const std::string& pci_bus_id);  // of the CUDA device
   ~Nvml();
   std::optional<Clocks> read() const;
+  int best_sm_mhz() const;  // the highest that the GPU has; 0 when unknown
   std::string driver() const;  // empty when unknown
   std::string uuid() const;
 

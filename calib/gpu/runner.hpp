@@ -13,6 +13,7 @@ struct RunRequest {
   bool timed = true;                  // false: checks only
   bool hot = true;                    // also time the hot cache
   bool quick = true;                  // shorter samples
+  bool sustained = false;             // also compute-bound points back to back for two seconds (mode "sustained")
   std::string out;                    // measurement file; empty: none
   double budget_s = 0;                // stop starting points after this; 0: no limit
   std::uint64_t seed = 1;

@@ -1,7 +1,12 @@
 #include "calib/gpu/timer.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <memory>
+#include <thread>
+
+#include "kernels/clock_probe.hpp"
 
 namespace rackcast::calib {
 namespace {
@@ -45,10 +50,12 @@ class Graph {
 
 }  // namespace
 
-Timing time_case(kernels::Case& one, bool cold, const TimerOptions& options, kernels::Stream stream) {
+namespace {
+
+// Launches of one replay: long enough to time, every set equally often when cold.
+int launches_of(kernels::Case& one, bool cold, const TimerOptions& options, kernels::Stream stream) {
   one.launch(0, stream);  // loads the module outside the capture
   RACKCAST_CUDA_CHECK(cudaStreamSynchronize(stream));
-
   int launches = cold ? std::max(one.sets(), 4) : 4;
   double once_us = 0;
   {
@@ -58,16 +65,49 @@ Timing time_case(kernels::Case& one, bool cold, const TimerOptions& options, ker
   }
   const int wanted = static_cast<int>(std::ceil(options.replay_us / std::max(once_us, 0.1)));
   launches = std::clamp(std::max(wanted, cold ? one.sets() : 1), 1, options.max_launches);
-  if (cold) launches = (launches + one.sets() - 1) / one.sets() * one.sets();  // every set equally often
+  return cold ? (launches + one.sets() - 1) / one.sets() * one.sets() : launches;
+}
 
+}  // namespace
+
+Timing time_case(kernels::Case& one, bool cold, const TimerOptions& options, Pacer& pacer, kernels::Stream stream) {
+  const int launches = launches_of(one, cold, options, stream);
   Graph graph(one, cold, launches, stream);
-  for (double warm = 0; warm < options.warm_us;) warm += graph.replay_us(stream);
   StoppingRule rule(options.limits);
+  pacer.begin_point();
   while (!rule.done()) {
-    const double elapsed = graph.replay_us(stream);
-    rule.add(elapsed / launches, elapsed * 1e-6);
+    std::vector<double> burst;
+    double busy_us = 0;
+    const double warm_us = std::min(options.warm_us, pacer.burst_us() / 2);
+    for (double warm = 0; warm < warm_us;) warm += graph.replay_us(stream);
+    while (busy_us < pacer.burst_us() && burst.size() < options.limits.min_samples) {
+      burst.push_back(graph.replay_us(stream));
+      busy_us += burst.back();
+    }
+    if (!pacer.burst_counts()) continue;
+    for (const double elapsed : burst) rule.add(elapsed / launches, elapsed * 1e-6);
   }
-  return {summarise(rule.samples()), launches};
+  return {summarise(rule.samples()), launches, pacer.gave_up()};
+}
+
+Timing time_sustained(kernels::Case& one, double seconds, const TimerOptions& options, kernels::Stream stream) {
+  const int launches = launches_of(one, true, options, stream);
+  Graph graph(one, true, launches, stream);
+  std::vector<double> samples;
+  for (double busy = 0; busy < seconds * 1e6;) {
+    const double elapsed = graph.replay_us(stream);
+    busy += elapsed;
+    if (busy > seconds * 0.5e6) samples.push_back(elapsed / launches);
+  }
+  return {summarise(samples), launches, true};
+}
+
+Pacer gpu_pacer(int best_mhz, kernels::Stream stream) {
+  const auto probe = std::make_shared<kernels::ClockProbe>();
+  if (best_mhz == 0) best_mhz = probe->mhz(stream);
+  return Pacer(
+      {}, best_mhz, [probe, stream] { return std::optional<int>(probe->mhz(stream)); },
+      [](double ms) { std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms)); });
 }
 
 kernels::GpuEnvironment open_gpu(int device) {

@@ -90,7 +90,8 @@ class GpuPointWork final : public PointWork {
       TimerOptions options;
       if (request_.quick) options.limits = {20, 200, 0.1, 0.005};
       const kernels::StreamOwner stream;
-      const Timing timing = time_case(prepared, true, options, stream.get());
+      Pacer pacer = gpu_pacer(nvml_.best_sm_mhz(), stream.get());
+      const Timing timing = time_case(prepared, true, options, pacer, stream.get());
       row.time_us = timing.summary;
       row.launches = timing.launches;
     }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "calib/measurement.hpp"
 
@@ -132,6 +133,22 @@ BOOST_AUTO_TEST_CASE(a_killed_rank_ends_the_run_at_once_and_finished_points_stay
   BOOST_TEST(ended.seconds < 15);
   BOOST_TEST(ended.errors.find("rank 2 is gone") != std::string::npos);
   BOOST_TEST(finished_points(folder) == 10u);  // four with one rank, four with two, two with four
+}
+
+BOOST_AUTO_TEST_CASE(a_run_ended_by_kill_9_goes_on_where_it_stopped_and_has_every_point_once) {
+  Folder folder;
+  for (const char* killed_at : {"2", "5"}) {
+    const Ended ended = run_ranks(folder, 1, std::string("--points 8 --kill 0,") + killed_at);
+    BOOST_TEST(ended.codes[0] != 0);
+    BOOST_TEST(finished_points(folder) == static_cast<std::size_t>(std::stoi(killed_at)));
+  }
+  std::ofstream(folder.file("out.jsonl"), std::ios::app) << R"({"kind":"point","op":"fa)";  // as a line that was being written
+  BOOST_TEST(run_ranks(folder, 1, "--points 8").codes[0] == 0);
+  const MeasurementFile file = read_measurements(folder.file("out.jsonl"));
+  std::set<std::string> keys;
+  for (const Measurement& point : file.points) BOOST_TEST(keys.insert(point.key()).second);
+  BOOST_TEST(keys.size() == 8u);
+  BOOST_TEST(file.headers.size() == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(a_hung_rank_ends_the_run_within_the_limit_and_is_named) {

@@ -1,6 +1,7 @@
 // rackcast-calib's launching, bootstrap, agreement and file writing with a FAKE transport: nothing is moved, every
 // "measurement" is a number made from the shape. For tests on machines without a GPU only; its rows say transport "fake".
-//   fake_transport_calib OUT.jsonl [--points N] [--limit S] [--rendezvous R] [--die RANK,POINT] [--hang RANK,POINT] [--throw RANK,POINT]
+//   fake_transport_calib OUT.jsonl [--points N] [--limit S] [--rendezvous R] [--die RANK,POINT] [--kill RANK,POINT] [--hang RANK,POINT] [--throw RANK,POINT]
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -37,7 +38,7 @@ Accident accident(const std::string& text) {
 }
 
 struct Accidents {
-  Accident die, hang, failure;
+  Accident die, kill, hang, failure;
 };
 
 class FakeTransport final : public PointWork {
@@ -48,6 +49,7 @@ class FakeTransport final : public PointWork {
     const auto number = static_cast<int>(point.shape.number("point"));
     const auto here = [&](const Accident& a) { return a.rank == exchange_.rank() && a.point == number; };
     if (here(accidents_.die)) std::_Exit(9);
+    if (here(accidents_.kill)) std::raise(SIGKILL);
     if (here(accidents_.hang)) std::this_thread::sleep_for(std::chrono::hours(1));
     if (here(accidents_.failure)) throw InternalError("an accident");
     Measurement row;
@@ -82,6 +84,7 @@ int run(int argc, char** argv) {
     if (name == "--limit") options.limits = {std::stod(value), std::stod(value)};
     if (name == "--rendezvous") options.where = value;
     if (name == "--die") accidents.die = accident(value);
+    if (name == "--kill") accidents.kill = accident(value);
     if (name == "--hang") accidents.hang = accident(value);
     if (name == "--throw") accidents.failure = accident(value);
   }
