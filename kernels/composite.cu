@@ -11,6 +11,7 @@ namespace rackcast::kernels {
 
 const Family& attention_layer_family();
 const Family& decode_layer_family();
+const Family& draft_block_family();
 
 namespace {
 
@@ -36,7 +37,13 @@ class CompositeCase final : public Case {
       const Launcher& launcher = launcher_of(part.family);
       const std::vector<std::string> names = launcher.implementations(gpu, part.shape);
       if (names.empty()) throw Unavailable("no " + part.family + " for " + part.shape.key());
+      const std::string key = part.family + ' ' + part.shape.key();
+      const auto known = std::find(keys_.begin(), keys_.end(), key);
+      const auto place = static_cast<std::size_t>(known - keys_.begin());
+      order_.push_back({place, static_cast<int>(std::count_if(order_.begin(), order_.end(), [&](const Step& step) { return step.place == place; }))});
+      if (known != keys_.end()) continue;
       each.seed += 17;
+      keys_.push_back(key);
       cases_.push_back(launcher.prepare(gpu, part.shape, names.front(), each));
     }
   }
@@ -46,7 +53,10 @@ class CompositeCase final : public Case {
     return most;
   }
   void launch(int set, Stream stream) override {
-    for (const auto& one : cases_) one->launch(set % one->sets(), stream);
+    for (const Step& step : order_) {
+      Case& one = *cases_[step.place];
+      one.launch((set + step.occurrence) % one.sets(), stream);
+    }
   }
   CheckResult check(const CheckOptions& options) override {
     CheckResult all = cases_.front()->check(options);
@@ -56,10 +66,16 @@ class CompositeCase final : public Case {
     }
     return all;
   }
-  std::string detail() const override { return "parts=" + std::to_string(cases_.size()); }
+  std::string detail() const override { return "parts=" + std::to_string(order_.size()); }
 
  private:
+  struct Step {
+    std::size_t place;  // in cases_
+    int occurrence;     // how many equal parts came before
+  };
+  std::vector<std::string> keys_;
   std::vector<std::unique_ptr<Case>> cases_;
+  std::vector<Step> order_;
 };
 
 class CompositeLauncher final : public Launcher {
@@ -79,6 +95,10 @@ class CompositeLauncher final : public Launcher {
 
 const Launcher& attention_layer_launcher() {
   static const CompositeLauncher launcher(attention_layer_family());
+  return launcher;
+}
+const Launcher& draft_block_launcher() {
+  static const CompositeLauncher launcher(draft_block_family());
   return launcher;
 }
 const Launcher& decode_layer_launcher() {

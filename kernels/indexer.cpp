@@ -16,8 +16,10 @@ double indexer_reference(std::span<const double> query, std::span<const double> 
 
 namespace {
 
-Shape shape_of(std::int64_t requests, std::int64_t query_tokens, std::int64_t keys, std::int64_t heads = 64, const char* form = "dense") {
-  return Shape().set("requests", requests).set("query_tokens", query_tokens).set("keys", keys).set("heads", heads).set("form", form);
+Shape shape_of(std::int64_t requests, std::int64_t query_tokens, std::int64_t keys, std::int64_t heads = 64, const char* form = "dense",
+               const char* format = "fp8") {
+  return Shape().set("requests", requests).set("query_tokens", query_tokens).set("keys", keys).set("heads", heads).set("form", form)
+      .set("format", format);
 }
 
 class Indexer final : public Family {
@@ -30,11 +32,13 @@ class Indexer final : public Family {
             {"query_tokens", "query tokens of a request"},
             {"keys", "keys of a request; sparse: keys gathered a token"},
             {"heads", "64 (V4) or 32 (V4.1)"},
-            {"form", "dense, or sparse: every token has its own blocks of 8 keys"}};
+            {"form", "dense, or sparse: every token has its own blocks of 8 keys"},
+            {"format", "of the keys: fp8 (132 B) or fp4 (68 B)"}};
   }
   std::vector<Shape> grid(Grid grid) const override {
     std::vector<Shape> shapes;
-    if (grid == Grid::sanitize) return {shape_of(1, 1, 200), shape_of(2, 5, 130, 32), shape_of(1, 9, 64), shape_of(1, 3, 128, 32, "sparse")};
+    if (grid == Grid::sanitize) return {shape_of(1, 1, 200), shape_of(2, 5, 130, 32), shape_of(1, 9, 64), shape_of(1, 3, 128, 32, "sparse"),
+                                         shape_of(1, 1, 200, 64, "dense", "fp4"), shape_of(2, 5, 130, 32, "dense", "fp4"), shape_of(1, 3, 128, 32, "sparse", "fp4")};
     if (grid == Grid::bench) {
       for (const Bar& bar : bars()) shapes.push_back(bar.shape);
       return shapes;
@@ -55,6 +59,11 @@ class Indexer final : public Family {
     for (const std::int64_t t : full ? std::vector<std::int64_t>{1, 16, 64, 128, 256, 512} : std::vector<std::int64_t>{1, 64, 256})
       shapes.push_back(shape_of(1, t, 16384, 32, "sparse"));
     shapes.push_back(shape_of(3, 5, 1001));
+    for (const std::int64_t r : requests)
+      for (const std::int64_t k : keys)
+        if (r * k <= 16'777'216) shapes.push_back(shape_of(r, 1, k, 64, "dense", "fp4"));
+    for (const std::int64_t t : full ? std::vector<std::int64_t>{6, 512, 4096} : std::vector<std::int64_t>{4096}) shapes.push_back(shape_of(1, t, 32768, 64, "dense", "fp4"));
+    for (const std::int64_t t : full ? std::vector<std::int64_t>{1, 64, 256} : std::vector<std::int64_t>{64}) shapes.push_back(shape_of(1, t, 16384, 32, "sparse", "fp4"));
     return unique(shapes);
   }
   Work work(const Shape& shape) const override {
@@ -64,7 +73,7 @@ class Indexer final : public Family {
     Work work;
     work.flop = 2 * index_dims * heads * requests * tokens * keys;
     const double key_reads = requests * keys * (sparse ? tokens : 1);
-    work.bytes_hbm = key_reads * (index_dims + 4) + requests * tokens * (heads * (index_dims + 4) + keys * 4);
+    work.bytes_hbm = key_reads * index_key_bytes(shape.text("format") == "fp4") + requests * tokens * (heads * (index_dims + 4) + keys * 4);
     if (sparse) {
       work.touched = requests * tokens * keys / index_block;
       work.bytes_hbm += work.touched * 4;

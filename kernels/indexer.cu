@@ -23,14 +23,20 @@ __device__ int position_of(const IndexerParams& p, int token, int key) {
 __global__ void reference_kernel(IndexerParams p, const Pair* pairs, double* logits, double* operands) {
   const Pair pair = pairs[blockIdx.x];
   const int lane = threadIdx.x, position = position_of(p, pair.token, pair.key), request = pair.token / p.query_tokens;
-  const std::uint8_t* page = p.keys + static_cast<std::size_t>(p.pages[static_cast<std::size_t>(request) * p.pages_per_request + position / index_page]) * index_page_bytes;
-  const std::uint8_t* row = page + position % index_page * index_dims;
-  const double scale = *reinterpret_cast<const float*>(page + index_page * index_dims + position % index_page * 4);
+  const std::uint8_t* page = p.keys + static_cast<std::size_t>(p.pages[static_cast<std::size_t>(request) * p.pages_per_request + position / index_page]) * index_page_bytes_of(p.fp4);
+  const int within = position % index_page;
+  const std::uint8_t* scales = page + index_page * (p.fp4 ? index_dims / 2 : index_dims) + within * 4;
+  const double scale = p.fp4 ? 1.0 : *reinterpret_cast<const float*>(scales);
+  const auto value = [&](int d) -> double {
+    if (!p.fp4) return e4m3_to_float(page[within * index_dims + d]);
+    const unsigned pair_of_codes = page[within * (index_dims / 2) + d / 2];
+    return static_cast<double>(e2m1_to_float((pair_of_codes >> (4 * (d & 1))) & 15)) * ue8m0_to_float(scales[d / 32]);
+  };
   double total = 0;
   for (int h = lane; h < p.heads; h += 32) {
     const std::uint8_t* query = p.q + (static_cast<std::size_t>(pair.token) * p.heads + h) * index_dims;
     double dot = 0;
-    for (int d = 0; d < index_dims; ++d) dot += static_cast<double>(e4m3_to_float(query[d])) * static_cast<double>(e4m3_to_float(row[d]));
+    for (int d = 0; d < index_dims; ++d) dot += static_cast<double>(e4m3_to_float(query[d])) * value(d);
     total += p.weights[static_cast<std::size_t>(pair.token) * p.heads + h] * fmax(dot, 0.0);
     if (operands && blockIdx.x == 0)
       for (int d = 0; d < index_dims; ++d) operands[h * index_dims + d] = e4m3_to_float(query[d]);
@@ -38,15 +44,23 @@ __global__ void reference_kernel(IndexerParams p, const Pair* pairs, double* log
   for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(0xffffffffu, total, step);
   if (lane == 0) logits[blockIdx.x] = scale * total;
   if (operands && blockIdx.x == 0) {
-    for (int d = lane; d < index_dims; d += 32) operands[p.heads * index_dims + d] = e4m3_to_float(row[d]);
+    for (int d = lane; d < index_dims; d += 32) operands[p.heads * index_dims + d] = value(d);
     if (lane == 0) operands[(p.heads + 1) * index_dims] = scale;
   }
 }
 
-__global__ void write_scales(std::uint8_t* pages, std::size_t count, std::uint64_t seed) {
+// fp4: four codes whose values span 2^-6 to 1, now and then one so small that nothing of its group counts.
+__global__ void write_scales(std::uint8_t* pages, std::size_t count, bool fp4, std::uint64_t seed) {
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < count * index_page; i += std::size_t{gridDim.x} * blockDim.x)
-    reinterpret_cast<float*>(pages + i / index_page * index_page_bytes + index_page * index_dims)[i % index_page] =
-        0.5f + static_cast<float>(random_bits(seed, i) >> 40) * 0x1p-24f;
+    if (fp4) {
+      std::uint64_t bits = random_bits(seed, i);
+      std::uint32_t codes = 0;
+      for (int g = 0; g < 4; ++g, bits >>= 16) codes |= static_cast<std::uint32_t>(127 - ((bits & 0xff00) ? bits % 7 : 20)) << (8 * g);
+      reinterpret_cast<std::uint32_t*>(pages + i / index_page * index_page_bytes_of(true) + index_page * (index_dims / 2))[i % index_page] = codes;
+    } else {
+      reinterpret_cast<float*>(pages + i / index_page * index_page_bytes_of(false) + index_page * index_dims)[i % index_page] =
+          0.5f + static_cast<float>(random_bits(seed, i) >> 40) * 0x1p-24f;
+    }
 }
 
 __global__ void gather(const float* logits, const Pair* pairs, int key_count, double* out) {
@@ -60,16 +74,18 @@ class IndexerCase final : public Case {
     p_.query_tokens = static_cast<int>(shape.number("query_tokens"));
     p_.heads = static_cast<int>(shape.number("heads"));
     p_.key_count = static_cast<int>(shape.number("keys"));
+    p_.fp4 = shape.text("format") == "fp4";
     const bool sparse = shape.text("form") == "sparse";
     const int context = sparse ? p_.key_count * 4 : p_.key_count;  // the gathered blocks lie in a longer context
     p_.pages_per_request = (context + index_page - 1) / index_page;
     const std::size_t pages = static_cast<std::size_t>(p_.requests) * static_cast<std::size_t>(p_.pages_per_request);
-    const std::size_t touched = sparse ? tokens() * static_cast<std::size_t>(p_.key_count) * 132 : pages * index_page_bytes;
+    const std::size_t touched = sparse ? tokens() * static_cast<std::size_t>(p_.key_count * index_key_bytes(p_.fp4)) : pages * static_cast<std::size_t>(index_page_bytes_of(p_.fp4));
     sets_ = sets_needed(options, touched + tokens() * static_cast<std::size_t>(p_.key_count) * 4);
-    set_bytes_ = pages * index_page_bytes;
+    set_bytes_ = pages * static_cast<std::size_t>(index_page_bytes_of(p_.fp4));
     keys_ = DeviceBuffer<std::uint8_t>(set_bytes_ * static_cast<std::size_t>(sets_));
-    fill_e4m3_normal(keys_.data(), keys_.size(), 1.f, options.seed);
-    write_scales<<<1024, 256>>>(keys_.data(), pages * static_cast<std::size_t>(sets_), options.seed + 1);
+    if (p_.fp4) fill_e2m1(keys_.data(), keys_.size(), options.seed);
+    else fill_e4m3_normal(keys_.data(), keys_.size(), 1.f, options.seed);
+    write_scales<<<1024, 256>>>(keys_.data(), pages * static_cast<std::size_t>(sets_), p_.fp4, options.seed + 1);
     RACKCAST_LAUNCH_CHECK();
     q_ = DeviceBuffer<std::uint8_t>(tokens() * static_cast<std::size_t>(p_.heads) * index_dims);
     fill_e4m3_normal(q_.data(), q_.size(), 1.f, options.seed + 2);
@@ -90,7 +106,8 @@ class IndexerCase final : public Case {
   int sets() const override { return sets_; }
 
   void launch(int set, Stream stream) override {
-    if (sm90_) indexer_sm90(params(set), sm_count_, stream);
+    if (sm90_ && p_.fp4) indexer_fp4_sm90(params(set), sm_count_, stream);
+    else if (sm90_) indexer_sm90(params(set), sm_count_, stream);
     else indexer_portable(params(set), stream);
   }
 

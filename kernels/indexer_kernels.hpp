@@ -17,10 +17,12 @@ struct IndexerParams {
   int requests = 0, query_tokens = 1, heads = 64;
   int key_count = 0;                      // dense: keys of a request; sparse: of a token, a multiple of 8
   int pages_per_request = 0;
+  bool fp4 = false;                       // format of the keys
 };
 
 const Family& indexer_family();
 void indexer_portable(const IndexerParams& params, Stream stream);
-void indexer_sm90(const IndexerParams& params, int sm_count, Stream stream);
+void indexer_sm90(const IndexerParams& params, int sm_count, Stream stream);      // fp8 keys
+void indexer_fp4_sm90(const IndexerParams& params, int sm_count, Stream stream);
 
 }  // namespace rackcast::kernels

@@ -3,6 +3,7 @@
 // product does not matter, so each thread reads 16 bytes in a row and uses them as four K slots, in queries and keys alike.
 #include "kernels/device.cuh"
 #include "kernels/device.hpp"
+#include "kernels/index_keys.cuh"
 #include "kernels/indexer_kernels.hpp"
 
 namespace rackcast::kernels {
@@ -11,7 +12,7 @@ namespace {
 constexpr int cta_keys = 128;
 constexpr int chunk_columns = 256;
 
-template <int heads>
+template <int heads, bool fp4>
 __global__ void __launch_bounds__(256) indexer_kernel(const __grid_constant__ IndexerParams p) {
   __shared__ __align__(128) std::uint8_t query[chunk_columns * index_dims];
   __shared__ float weights[chunk_columns];
@@ -31,11 +32,25 @@ __global__ void __launch_bounds__(256) indexer_kernel(const __grid_constant__ In
     if (key[r] >= p.key_count) continue;
     int position = key[r];
     if (p.blocks) position = p.blocks[first_token * (p.key_count / index_block) + key[r] / index_block] * index_block + key[r] % index_block;
-    const std::uint8_t* page = p.keys + static_cast<std::size_t>(p.pages[static_cast<std::size_t>(request) * p.pages_per_request + position / index_page]) * index_page_bytes;
-    const std::uint8_t* row = page + position % index_page * index_dims;
-    keys[r][0] = *reinterpret_cast<const uint4*>(row + pair * 16);
-    keys[r][1] = *reinterpret_cast<const uint4*>(row + 64 + pair * 16);
-    scale[r] = *reinterpret_cast<const float*>(page + index_page * index_dims + position % index_page * 4);
+    const std::uint8_t* page = p.keys + static_cast<std::size_t>(p.pages[static_cast<std::size_t>(request) * p.pages_per_request + position / index_page]) * index_page_bytes_of(fp4);
+    if constexpr (fp4) {
+      const std::uint8_t* row = page + position % index_page * (index_dims / 2);
+      const std::uint32_t scales = *reinterpret_cast<const std::uint32_t*>(page + index_page * (index_dims / 2) + position % index_page * 4);
+      const int largest = largest_code(scales);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {  // values 64 half + 16 pair and on, of scale group 2 half + pair / 2
+        const uint2 codes = *reinterpret_cast<const uint2*>(row + half * 32 + pair * 8);
+        const MagnitudeTable table = magnitude_table(shift_of(scales, half * 2 + pair / 2, largest));
+        const uint2 first = expand_e2m1(codes.x, table), second = expand_e2m1(codes.y, table);
+        keys[r][half] = make_uint4(first.x, first.y, second.x, second.y);
+      }
+      scale[r] = key_scale(largest);
+    } else {
+      const std::uint8_t* row = page + position % index_page * index_dims;
+      keys[r][0] = *reinterpret_cast<const uint4*>(row + pair * 16);
+      keys[r][1] = *reinterpret_cast<const uint4*>(row + 64 + pair * 16);
+      scale[r] = *reinterpret_cast<const float*>(page + index_page * index_dims + position % index_page * 4);
+    }
   }
 
   const int columns = tokens * heads;
@@ -81,8 +96,8 @@ __global__ void __launch_bounds__(256) indexer_kernel(const __grid_constant__ In
 
 void indexer_portable(const IndexerParams& p, Stream stream) {
   const dim3 grid(static_cast<unsigned>((p.key_count + cta_keys - 1) / cta_keys), static_cast<unsigned>(p.blocks ? p.requests * p.query_tokens : p.requests));
-  if (p.heads == 64) indexer_kernel<64><<<grid, 256, 0, stream>>>(p);
-  else indexer_kernel<32><<<grid, 256, 0, stream>>>(p);
+  if (p.heads == 64) (p.fp4 ? indexer_kernel<64, true> : indexer_kernel<64, false>)<<<grid, 256, 0, stream>>>(p);
+  else (p.fp4 ? indexer_kernel<32, true> : indexer_kernel<32, false>)<<<grid, 256, 0, stream>>>(p);
   RACKCAST_LAUNCH_CHECK();
 }
 

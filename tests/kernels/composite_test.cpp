@@ -51,3 +51,19 @@ BOOST_AUTO_TEST_CASE(a_layer_that_reuses_a_selection_has_no_index_and_no_top_k) 
   BOOST_TEST(count(reused, "indexer") + count(reused, "topk") == 0u);
   BOOST_TEST(count(reused, "sparse_attention") == 1u);
 }
+
+BOOST_AUTO_TEST_CASE(drafting_reads_the_head_once_a_pass_and_the_markov_table_once_a_step) {
+  const auto* draft = dynamic_cast<const CompositeFamily*>(find_family("draft_block"));
+  BOOST_REQUIRE(draft != nullptr);
+  const auto of = [&](const char* kind, int steps) {
+    return draft->parts(Shape().set("kind", kind).set("requests", 16).set("steps", steps).set("ranks", 8));
+  };
+  const auto with = [](const std::vector<Part>& parts, int k, int n) {
+    return std::count_if(parts.begin(), parts.end(), [&](const Part& p) { return p.family == "dense" && p.shape.number("k") == k && p.shape.number("n") == n; });
+  };
+  BOOST_TEST(with(of("mtp", 3), 4096, 129280) == 3);
+  BOOST_TEST(with(of("dspark", 5), 5120, 129280) == 1);
+  BOOST_TEST(with(of("dspark", 5), 256, 129280) == 5);
+  BOOST_TEST(count(of("dspark", 5), "sparse_attention") == 3u);
+  BOOST_TEST(count(of("mtp", 1), "moe_gemm") == 1u);
+}

@@ -16,14 +16,19 @@ BOOST_AUTO_TEST_CASE(negative_dots_count_nothing_and_weights_may_be_negative) {
 }
 
 BOOST_AUTO_TEST_CASE(an_index_logit_is_16384_flop_at_64_heads) {
-  const Shape shape = Shape().set("requests", 2).set("query_tokens", 3).set("keys", 1000).set("heads", 64).set("form", "dense");
+  const Shape shape = Shape().set("requests", 2).set("query_tokens", 3).set("keys", 1000).set("heads", 64).set("form", "dense").set("format", "fp8");
   const Work work = indexer_family().work(shape);
   BOOST_TEST(work.flop == 16384.0 * 6 * 1000);
   BOOST_TEST(work.bytes_hbm == 2 * 1000 * 132.0 + 6 * (64 * 132.0 + 4000));
 }
 
+BOOST_AUTO_TEST_CASE(an_fp4_key_is_68_bytes) {
+  const Shape shape = Shape().set("requests", 2).set("query_tokens", 3).set("keys", 1000).set("heads", 64).set("form", "dense").set("format", "fp4");
+  BOOST_TEST(indexer_family().work(shape).bytes_hbm == 2 * 1000 * 68.0 + 6 * (64 * 132.0 + 4000));
+}
+
 BOOST_AUTO_TEST_CASE(sparse_tokens_read_their_own_keys) {
-  const Shape shape = Shape().set("requests", 1).set("query_tokens", 2).set("keys", 16384).set("heads", 32).set("form", "sparse");
+  const Shape shape = Shape().set("requests", 1).set("query_tokens", 2).set("keys", 16384).set("heads", 32).set("form", "sparse").set("format", "fp8");
   const Work work = indexer_family().work(shape);
   BOOST_TEST(work.touched == 4096.0);
   BOOST_TEST(work.bytes_hbm == 2 * 16384 * 132.0 + 2 * (32 * 132.0 + 16384 * 4) + 4096 * 4);
