@@ -15,6 +15,14 @@ __device__ RankState with_table(const RankState& state, const PeerTable& table) 
   return mine;
 }
 
+// Launched while the kernel before still runs: only the launch itself is hidden, nothing is read before that kernel is over.
+__device__ void after_the_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 __device__ void linger(uint64_t ns) {
   uint64_t start;
   uint64_t now;
@@ -27,6 +35,7 @@ __global__ void __launch_bounds__(block_threads, 2)
 dispatch_kernel(const __grid_constant__ RankState state, const __grid_constant__ PeerTable table, const __grid_constant__ Knobs knobs,
                 bool signal, bool wait) {
   __shared__ alignas(16) char shared[sizeof(DispatchTile)];
+  after_the_kernel_before();
   const RankState mine = with_table(state, table);
   DeviceContext<false> context(knobs, mine.rank, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), shared);
   dispatch(context, mine, signal, wait);
@@ -45,6 +54,7 @@ __global__ void __launch_bounds__(block_threads, 2)
 combine_kernel(const __grid_constant__ RankState state, const __grid_constant__ PeerTable table, const __grid_constant__ Knobs knobs,
                bool signal, bool wait) {
   __shared__ alignas(16) char shared[sizeof(DispatchTile)];
+  after_the_kernel_before();
   const RankState mine = with_table(state, table);
   DeviceContext<false> context(knobs, mine.rank, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), shared);
   combine(context, mine, signal, wait);
@@ -120,19 +130,31 @@ __global__ void set_flags_kernel(const __grid_constant__ Shape shape, char* wind
   *reinterpret_cast<uint64_t*>(window + shape.flag(flag_arrived, epoch, source)) = static_cast<uint64_t>(epoch) << 32 | received[source];
 }
 
+template <typename... Parameters, typename... Arguments>
+void launch_early(void (*kernel)(Parameters...), int blocks, Stream stream, const Arguments&... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(block_threads);
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  RACKCAST_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
 }  // namespace
 
 void launch_dispatch(const Launch& launch, bool signal, bool wait, Stream stream) {
-  dispatch_kernel<<<launch.blocks, block_threads, 0, stream>>>(launch.state, launch.peers, launch.knobs, signal, wait);
-  RACKCAST_LAUNCH_CHECK();
+  launch_early(dispatch_kernel, launch.blocks, stream, launch.state, launch.peers, launch.knobs, signal, wait);
 }
 void launch_experts(const Launch& launch, uint32_t epoch, Stream stream) {
   experts_kernel<<<launch.blocks, block_threads, 0, stream>>>(launch.state, launch.peers, launch.knobs, epoch);
   RACKCAST_LAUNCH_CHECK();
 }
 void launch_combine(const Launch& launch, bool signal, bool wait, Stream stream) {
-  combine_kernel<<<launch.blocks, block_threads, 0, stream>>>(launch.state, launch.peers, launch.knobs, signal, wait);
-  RACKCAST_LAUNCH_CHECK();
+  launch_early(combine_kernel, launch.blocks, stream, launch.state, launch.peers, launch.knobs, signal, wait);
 }
 void launch_barrier(const Launch& launch, uint32_t epoch, uint64_t linger_ns, Stream stream) {
   barrier_kernel<<<1, block_threads, 0, stream>>>(launch.state, launch.peers, launch.knobs, epoch, linger_ns);

@@ -18,6 +18,7 @@ enum class Payload : int32_t { bf16, fp8_block };  // fp8_block: e4m3 with one U
 constexpr int top_k_max = 8;
 constexpr int piece_values = 512;  // one warp moves a row in pieces of this many values
 constexpr int scale_block = 32;
+constexpr int hidden_max = 8192;
 
 // What a received row needs to know besides its values.
 struct RowMeta {

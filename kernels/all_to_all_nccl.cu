@@ -66,7 +66,7 @@ class NcclCase final : public Case {
     const auto meet = [&](Stream stream) { meet_all(stream); };
     if (exact_) {
       timing.mode = "eager";
-      EagerSamples samples = time_eager(&comm_, at_, one, meet, 20, stream_.get());
+      EagerSamples samples = time_eager(&comm_, at_, one, meet, 20);
       timing.samples_us = std::move(samples.time_us);
       timing.post_us = std::move(samples.post_us);
     } else {

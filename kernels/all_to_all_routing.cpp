@@ -14,6 +14,7 @@ const char* shape_problem(const Shape& shape) {
   if (shape.ranks < 1 || shape.ranks > 1024) return "ranks must be 1 to 1024";
   if (shape.tokens_max < 1) return "tokens_max must be at least 1";
   if (shape.hidden < piece_values || shape.hidden % piece_values != 0) return "hidden must be a multiple of 512";
+  if (shape.hidden > hidden_max) return "hidden must be at most 8192";
   if (shape.top_k < 1 || shape.top_k > top_k_max) return "top_k must be 1 to 8";
   if (shape.experts_per_rank < 1) return "experts_per_rank must be at least 1";
   if (int64_t{shape.experts_per_rank} * shape.ranks < shape.top_k) return "fewer experts than top_k";

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
+
+#include "kernels/host_cores.hpp"
 
 namespace rackcast::kernels {
 
@@ -39,12 +42,6 @@ class ChainGraph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-double elapsed_us(const EventOwner& begin, const EventOwner& end) {
-  float milliseconds = 0;
-  RACKCAST_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
-  return static_cast<double>(milliseconds) * 1e3;
-}
-
 double replay_us(Comm& comm, const ChainGraph& graph, const std::function<void(Stream)>& meet, Stream stream) {
   EventOwner begin;
   EventOwner end;
@@ -56,7 +53,19 @@ double replay_us(Comm& comm, const ChainGraph& graph, const std::function<void(S
   return elapsed_us(begin, end);
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 }  // namespace
+
+double elapsed_us(const EventOwner& begin, const EventOwner& end) {
+  float milliseconds = 0;
+  RACKCAST_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
+  return static_cast<double>(milliseconds) * 1e3;
+}
 
 void launch_linger(uint64_t ns, Stream stream) {
   linger_kernel<<<1, 1, 0, stream>>>(ns);
@@ -88,37 +97,56 @@ std::vector<double> time_chain(Comm& comm, const std::string& at, const std::fun
 }
 
 EagerSamples time_eager(Comm* comm, const std::string& at, const std::function<void(Stream)>& one,
-                        const std::function<void(Stream)>& meet, int samples, Stream stream) {
+                        const std::function<void(Stream)>& meet, int samples) {
   using Clock = std::chrono::steady_clock;
-  EagerSamples out;
+  constexpr int rounds = 6;
+  constexpr int warm = 2;
+  constexpr double patience_us = 100'000;  // of a round; slow ways get fewer samples, never under 3
+  const std::vector<int> cores = physical_cores();
   EventOwner begin;
   EventOwner end;
-  const int warm = 2;
-  constexpr double patience_us = 400'000;  // per point; slow ways get fewer samples, never under 3
-  for (int i = -warm; i < samples; ++i) {
-    if (i == 0) {
-      double slowest = out.time_us.back();
-      if (comm) slowest = comm->max_over_ranks(at + ": warm", {slowest})[0];
-      samples = std::clamp(static_cast<int>(patience_us / std::max(slowest, 1.0)), 3, samples);
-      out = {};
+  std::vector<std::unique_ptr<StreamOwner>> streams;  // kept, so that the next one gets another queue
+  EagerSamples best;
+  double best_post = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const PinnedThread pinned(core_of(cores, comm ? comm->rank() : 0, comm ? comm->ranks() : 1, round));
+    streams.push_back(std::make_unique<StreamOwner>());
+    const Stream stream = streams.back()->get();
+    EagerSamples out;
+    int wanted = (samples + 1) / 2;
+    for (int i = -warm; i < wanted; ++i) {
+      if (i == 0) {
+        double slowest = out.time_us.back();
+        if (comm) slowest = comm->max_over_ranks(at + ": warm", {slowest})[0];
+        wanted = std::clamp(static_cast<int>(patience_us / std::max(slowest, 1.0)), 3, wanted);
+        out = {};
+      }
+      if (comm) comm->barrier(at);
+      meet(stream);
+      RACKCAST_CUDA_CHECK(cudaEventRecord(begin.get(), stream));
+      const auto before = Clock::now();
+      one(stream);
+      const double post_us = std::chrono::duration<double>(Clock::now() - before).count() * 1e6;
+      RACKCAST_CUDA_CHECK(cudaEventRecord(end.get(), stream));
+      if (comm) comm->wait(stream);
+      else RACKCAST_CUDA_CHECK(cudaStreamSynchronize(stream));
+      out.time_us.push_back(elapsed_us(begin, end));
+      out.post_us.push_back(post_us);
     }
-    if (comm) comm->barrier(at);
-    meet(stream);
-    RACKCAST_CUDA_CHECK(cudaEventRecord(begin.get(), stream));
-    const auto before = Clock::now();
-    one(stream);
-    const double post_us = std::chrono::duration<double>(Clock::now() - before).count() * 1e6;
-    RACKCAST_CUDA_CHECK(cudaEventRecord(end.get(), stream));
-    if (comm) comm->wait(stream);
-    else RACKCAST_CUDA_CHECK(cudaStreamSynchronize(stream));
-    out.time_us.push_back(elapsed_us(begin, end));
-    out.post_us.push_back(post_us);
+    if (comm) {  // afterwards all ranks hold the same figures, and choose the same round
+      out.time_us = comm->max_over_ranks(at + ": samples", out.time_us);
+      out.post_us = comm->max_over_ranks(at + ": post", out.post_us);
+    }
+    const double post = median(out.post_us);
+    const double low = round == 0 ? post : std::min(best.post_low_us, post), high = round == 0 ? post : std::max(best.post_high_us, post);
+    if (round == 0 || post < best_post) {
+      best = std::move(out);
+      best_post = post;
+    }
+    best.post_low_us = low;
+    best.post_high_us = high;
   }
-  if (comm) {
-    out.time_us = comm->max_over_ranks(at + ": samples", out.time_us);
-    out.post_us = comm->max_over_ranks(at + ": post", out.post_us);
-  }
-  return out;
+  return best;
 }
 
 }  // namespace rackcast::kernels

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "kernels/all_to_all_cases.hpp"
-#include "kernels/block_copy.hpp"
 #include "kernels/chain_timing.hpp"
 #include "kernels/launcher.hpp"
+#include "kernels/transfer.hpp"
 #include "sim/base/error.hpp"
 
 namespace rackcast::kernels {
@@ -27,12 +27,6 @@ __global__ void __launch_bounds__(512) stream_kernel(const uint4* data, int64_t 
   if (sum == 0x12345678) *out = sum;  // never taken for granted by the compiler, hardly ever true
 }
 
-double elapsed_us(const EventOwner& begin, const EventOwner& end) {
-  float milliseconds = 0;
-  RACKCAST_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
-  return static_cast<double>(milliseconds) * 1e3;
-}
-
 Shape load_shape(int ranks) {
   Shape s;
   s.set("part", "pair").set("path", "lsa").set("ranks", ranks).set("tokens", load_tokens).set("hidden", 4096).set("top_k", 6);
@@ -43,7 +37,7 @@ Shape load_shape(int ranks) {
 class ExpertMoveCase final : public Case {
  public:
   ExpertMoveCase(const GpuEnvironment& gpu, const Shape& shape, const PrepareOptions& options)
-      : comm_(gpu.comm), at_("expert_move " + shape.key()), part_(shape.text("part")), beside_(shape.text("beside")), path_(shape.text("path")),
+      : transfer_(gpu.comm, "expert_move " + shape.key()), comm_(gpu.comm), part_(shape.text("part")), beside_(shape.text("beside")), path_(shape.text("path")),
         bytes_(shape.number("experts") * shape.number("expert_bytes")), expert_bytes_(shape.number("expert_bytes")), experts_(shape.number("experts")),
         ctas_(static_cast<int>(shape.number("ctas"))), sms_(gpu.sm_count), seed_(options.seed), source_(static_cast<std::size_t>(bytes_)) {
     load_block_kernels();
@@ -60,7 +54,7 @@ class ExpertMoveCase final : public Case {
       sink_ = DeviceBuffer<unsigned>(1);
       if (comm_) traffic_ = a2a::one_sided_case(gpu, load_shape(ranks()), options);
     }
-    meet_host("prepared");
+    transfer_.meet("prepared");
   }
   ~ExpertMoveCase() override {
     cudaDeviceSynchronize();
@@ -74,50 +68,33 @@ class ExpertMoveCase final : public Case {
       if (!traffic.ok) return traffic;
     }
     move(moving_.get());
-    wait(moving_.get());
-    meet_host("moved");
+    transfer_.wait(moving_.get());
+    transfer_.meet("moved");
     DeviceBytes wanted(static_cast<std::size_t>(bytes_));
     fill_bytes(wanted.data(), wanted.bytes(), seed_ + static_cast<uint64_t>((rank() + ranks() - 1) % ranks()));
-    DeviceBuffer<unsigned long long> found(1);
-    RACKCAST_CUDA_CHECK(cudaMemset(found.data(), 0, found.bytes()));
     RACKCAST_CUDA_CHECK(cudaDeviceSynchronize());
-    launch_block_compare(whole(), reinterpret_cast<const char*>(wanted.data()), received(), found.data(), moving_.get());
-    RACKCAST_CUDA_CHECK(cudaStreamSynchronize(moving_.get()));
-    const unsigned long long unlike = found.to_host()[0] + (options.inject_fault ? 1 : 0);
-    CheckResult result;
-    result.ok = unlike == 0;
-    result.rel_l2 = unlike ? 1 : 0;
-    if (unlike) result.note = std::to_string(unlike) + " words of 16 bytes did not arrive as they were sent";
-    return result;
+    return arrival(unlike_words(whole(), reinterpret_cast<const char*>(wanted.data()), received(), moving_.get()), options);
   }
   std::optional<OwnTiming> measure() override {
     OwnTiming timing;
     timing.mode = "eager";
     if (part_ == "load" || beside_ == "load") capture_load();
-    constexpr int samples = 20;
+    constexpr int samples = 40;  // beside one another the two drift in and out of step
     for (int i = -2; i < samples; ++i) {
       const double us = sample_us();
       if (i >= 0) timing.samples_us.push_back(us);
     }
-    if (comm_) timing.samples_us = comm_->max_over_ranks(at_ + ": samples", timing.samples_us);
+    if (comm_) timing.samples_us = comm_->max_over_ranks(transfer_.at() + ": samples", timing.samples_us);
     return timing;
   }
   std::string transport() const override { return comm_ ? comm_->transport() : "loopback"; }
 
  private:
-  int rank() const { return comm_ ? comm_->rank() : 0; }
-  int ranks() const { return comm_ ? comm_->ranks() : 1; }
+  int rank() const { return transfer_.rank(); }
+  int ranks() const { return transfer_.ranks(); }
   char* received() const { return window_ ? window_->local() : reinterpret_cast<char*>(local_.data()); }
   char* next_ranks() const { return window_ ? window_->peers()[static_cast<std::size_t>((rank() + 1) % ranks())] : received(); }
   BlockList whole() const { return {nullptr, nullptr, experts_, expert_bytes_}; }
-  void meet_host(const std::string& what) {
-    RACKCAST_CUDA_CHECK(cudaDeviceSynchronize());
-    if (comm_) comm_->barrier(at_ + ": " + what);
-  }
-  void wait(Stream stream) {
-    if (comm_) comm_->wait(stream);
-    else RACKCAST_CUDA_CHECK(cudaStreamSynchronize(stream));
-  }
   void move(Stream stream) {
     const char* from = reinterpret_cast<const char*>(source_.data());
     if (path_ == "kernel") return launch_block_copy(whole(), from, next_ranks(), ctas_, stream);
@@ -143,7 +120,7 @@ class ExpertMoveCase final : public Case {
   double sample_us() {
     const bool with_load = part_ == "load" || beside_ == "load";
     const bool with_move = part_ == "move" || beside_ == "move";
-    if (comm_) comm_->barrier(at_);
+    if (comm_) comm_->barrier(transfer_.at());
     launch_linger(150'000, loading_.get());  // long enough to queue what follows
     RACKCAST_CUDA_CHECK(cudaEventRecord(started_.get(), loading_.get()));
     RACKCAST_CUDA_CHECK(cudaStreamWaitEvent(moving_.get(), started_.get(), 0));
@@ -155,8 +132,8 @@ class ExpertMoveCase final : public Case {
     if (with_move)
       for (int i = 0; i < move_repeats_; ++i) move(moving_.get());
     RACKCAST_CUDA_CHECK(cudaEventRecord(move_end_.get(), moving_.get()));
-    wait(moving_.get());
-    wait(loading_.get());
+    transfer_.wait(moving_.get());
+    transfer_.wait(loading_.get());
     const double load_us = with_load ? elapsed_us(load_begin_, load_end_) / load_repeats_ : 0;
     const double move_us = with_move ? elapsed_us(move_begin_, move_end_) / move_repeats_ : 0;
     if (with_load && with_move) balance(load_us, move_us);
@@ -165,14 +142,15 @@ class ExpertMoveCase final : public Case {
   // After each sample: as many repeats of the other as cover what is timed. Equal on all ranks, for the load's flags.
   void balance(double load_us, double move_us) {
     std::vector<double> both = {load_us, move_us};
-    if (comm_) both = comm_->max_over_ranks(at_ + ": balance", both);
+    if (comm_) both = comm_->max_over_ranks(transfer_.at() + ": balance", both);
     const auto cover = [](double inner, double outer) { return static_cast<int>(std::clamp(std::ceil(1.3 * inner / std::max(outer, 1.0)), 1.0, 64.0)); };
     if (part_ == "move") load_repeats_ = cover(both[1], both[0]);
     else move_repeats_ = cover(both[0], both[1]);
   }
 
+  TransferRank transfer_;
   Comm* comm_;
-  std::string at_, part_, beside_, path_;
+  std::string part_, beside_, path_;
   int64_t bytes_, expert_bytes_, experts_;
   int ctas_, sms_;
   uint64_t seed_;

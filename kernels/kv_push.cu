@@ -2,10 +2,11 @@
 #include "kernels/kv_push.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
-#include "kernels/block_copy.hpp"
 #include "kernels/chain_timing.hpp"
 #include "kernels/launcher.hpp"
+#include "kernels/transfer.hpp"
 #include "sim/base/error.hpp"
 
 namespace rackcast::kernels {
@@ -42,7 +43,7 @@ struct Buffers {
 class KvPushCase final : public Case {
  public:
   KvPushCase(const GpuEnvironment& gpu, const Shape& shape, const PrepareOptions& options)
-      : comm_(gpu.comm), path_(shape.text("path")), direction_(shape.text("direction")), at_("kv_push " + shape.key()),
+      : transfer_(gpu.comm, "kv_push " + shape.key()), comm_(gpu.comm), path_(shape.text("path")), direction_(shape.text("direction")),
         bytes_(shape.number("bytes")), blocks_(shape.number("blocks")), seed_(options.seed), ctas_(2 * gpu.sm_count),
         from_(draw_places(bytes_, blocks_, buffer_bytes_max, options.seed + 1)), to_(draw_places(bytes_, blocks_, buffer_bytes_max, options.seed + 2)),
         pinned_places_(2 * sizeof(int64_t) * static_cast<std::size_t>(blocks_)), places_(2 * static_cast<std::size_t>(blocks_)) {
@@ -61,7 +62,7 @@ class KvPushCase final : public Case {
     }
     if (owns_source()) fill_source(own_source_);
     if (owns_destination()) poison_destination();
-    meet("prepared");
+    transfer_.meet("prepared");
   }
   ~KvPushCase() override { cudaDeviceSynchronize(); }
 
@@ -69,19 +70,11 @@ class KvPushCase final : public Case {
   CheckResult check(const CheckOptions& options) override {
     const Stream stream = stream_.get();
     if (acts()) move(stream);
-    wait(stream);
-    meet("moved");
+    transfer_.wait(stream);
+    transfer_.meet("moved");
     if (path_ == "staged" && owns_destination()) unpack(stream);
-    wait(stream);
-    CheckResult result;
-    result.ok = true;
-    if (owns_destination()) {
-      const unsigned long long unlike = compare(stream) + (options.inject_fault ? 1 : 0);
-      result.ok = unlike == 0;
-      result.rel_l2 = unlike ? 1 : 0;
-      if (unlike) result.note = std::to_string(unlike) + " words of 16 bytes did not arrive as they were sent";
-    }
-    return result;
+    transfer_.wait(stream);
+    return owns_destination() ? arrival(compare(stream), options) : arrival(0, {});
   }
   std::optional<OwnTiming> measure() override {
     OwnTiming timing;
@@ -89,13 +82,16 @@ class KvPushCase final : public Case {
     // Only the acting rank works; the others come to the same meetings and report nothing.
     const auto linger = [&](Stream stream) { launch_linger(linger_ns, stream); };
     const auto idle = [](Stream) {};
-    EagerSamples sent = acts() ? time_eager(comm_, at_, [&](Stream s) { move(s); }, linger, 20, stream_.get())
-                               : time_eager(comm_, at_, idle, idle, 20, stream_.get());
+    EagerSamples sent = acts() ? time_eager(comm_, transfer_.at(), [&](Stream s) { move(s); }, linger, 20)
+                               : time_eager(comm_, transfer_.at(), idle, idle, 20);
     timing.samples_us = std::move(sent.time_us);
     timing.post_us = std::move(sent.post_us);
+    char text[64];
+    std::snprintf(text, sizeof text, "post %.4g to %.4g us by host core", sent.post_low_us, sent.post_high_us);
+    host_calls_ = text;
     if (path_ == "staged") {
-      const EagerSamples unpacked = owns_destination() ? time_eager(comm_, at_ + ": unpack", [&](Stream s) { unpack(s); }, linger, 20, stream_.get())
-                                                       : time_eager(comm_, at_ + ": unpack", idle, idle, 20, stream_.get());
+      const EagerSamples unpacked = owns_destination() ? time_eager(comm_, transfer_.at() + ": unpack", [&](Stream s) { unpack(s); }, linger, 20)
+                                                       : time_eager(comm_, transfer_.at() + ": unpack", idle, idle, 20);
       const std::size_t samples = std::min(timing.samples_us.size(), unpacked.time_us.size());
       timing.samples_us.resize(samples);
       timing.post_us.resize(samples);
@@ -107,23 +103,18 @@ class KvPushCase final : public Case {
     if (direction_ == "local") return "loopback";
     return direction_ == "push" || direction_ == "pull" ? comm_->transport() : "host";
   }
-  std::string detail() const override { return comm_ && path_ == "copy" && peer_devices_known() ? "cudaMemcpyPeerAsync" : ""; }
+  std::string detail() const override {
+    const char* call = comm_ && path_ == "copy" && peer_devices_known() ? "cudaMemcpyPeerAsync" : "";
+    return *call && !host_calls_.empty() ? std::string(call) + ", " + host_calls_ : call + host_calls_;
+  }
 
  private:
   bool between_ranks() const { return direction_ == "push" || direction_ == "pull"; }
-  int rank() const { return comm_ ? comm_->rank() : 0; }
+  int rank() const { return transfer_.rank(); }
   bool acts() const { return between_ranks() ? rank() == (direction_ == "push" ? 0 : 1) : rank() == 0; }
   bool owns_source() const { return rank() == 0; }
   bool owns_destination() const { return between_ranks() ? rank() == 1 : rank() == 0; }
   bool peer_devices_known() const { return between_ranks() && comm_->device_of(0) >= 0 && comm_->device_of(1) >= 0; }
-  void meet(const std::string& what) {
-    RACKCAST_CUDA_CHECK(cudaDeviceSynchronize());
-    if (comm_) comm_->barrier(at_ + ": " + what);
-  }
-  void wait(Stream stream) {
-    if (comm_) comm_->wait(stream);
-    else RACKCAST_CUDA_CHECK(cudaStreamSynchronize(stream));
-  }
 
   void make_buffers() {
     const auto total = static_cast<std::size_t>(bytes_ * blocks_);
@@ -209,15 +200,12 @@ class KvPushCase final : public Case {
       source = reinterpret_cast<const char*>(again.data());
     }
     upload_places(stream);
-    DeviceBuffer<unsigned long long> found(1);
-    RACKCAST_CUDA_CHECK(cudaMemsetAsync(found.data(), 0, found.bytes(), stream));
-    launch_block_compare(list_, source, buffers_.destination, found.data(), stream);
-    RACKCAST_CUDA_CHECK(cudaStreamSynchronize(stream));
-    return found.to_host()[0];
+    return unlike_words(list_, source, buffers_.destination, stream);
   }
 
+  TransferRank transfer_;
   Comm* comm_;
-  std::string path_, direction_, at_;
+  std::string path_, direction_, host_calls_;
   int64_t bytes_, blocks_;
   uint64_t seed_;
   int ctas_;

@@ -72,5 +72,5 @@ BOOST_AUTO_TEST_CASE(the_committed_measurements_of_two_gpus_give_points_and_no_l
     dispatches += point.family == "a2a_dispatch" ? 1 : 0;
     BOOST_TEST((point.family == "kv_transfer" || point.ranks == 2));
   }
-  BOOST_TEST(dispatches == 28);
+  BOOST_TEST(dispatches == 30);
 }

@@ -57,7 +57,7 @@ class HostContext {
     flush();
     std::atomic_thread_fence(std::memory_order_acq_rel);
   }
-  void acquire() const { std::atomic_thread_fence(std::memory_order_acq_rel); }
+  void acquire(bool) const { std::atomic_thread_fence(std::memory_order_acq_rel); }
   void store_flag(uint64_t* flag, uint64_t value) { std::atomic_ref<uint64_t>(*flag).store(value, std::memory_order_release); }
   uint64_t load_flag(const uint64_t* flag) const {
     return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(*flag)).load(std::memory_order_acquire);
