@@ -99,15 +99,21 @@ Listing policies(const Catalog&) {
   return out;
 }
 
-Listing traces(const Catalog& catalog) {
-  Listing out{{"name", "where"}, {}};
-  for (const std::string& name : catalog.names("traces")) out.rows.push_back({name, catalog.path_of("traces", name)});
+// What workload.trace takes: the two names that it knows, then folders of files.
+Listing traces(const Catalog&) {
   const char* const data = std::getenv("RACKCAST_DATA");
+  const std::filesystem::path folder = std::filesystem::path(data != nullptr ? data : "") / "traces";
   std::error_code code;
+  const bool recorded = data != nullptr && std::filesystem::exists(folder / "kv-cache-tester", code);
+  Listing out{{"trace", "what it is"}, {}};
+  out.rows.push_back({"generated-v1.0", "made by the program: a seeded twin of the AgentX v1.0 corpus; generated-v1.0:SEED takes another seed"});
+  out.rows.push_back({"kv-cache-tester", recorded ? "recorded sessions under RACKCAST_DATA" : "recorded sessions, not under RACKCAST_DATA: the generated load stands in"});
+  std::vector<std::vector<std::string>> folders;
   if (data != nullptr)
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(data) / "traces", code))
-      if (entry.is_directory()) out.rows.push_back({entry.path().filename().string(), entry.path().string()});
-  std::sort(out.rows.begin(), out.rows.end());
+    for (const auto& entry : std::filesystem::directory_iterator(folder, code))
+      if (entry.is_directory() && entry.path().filename() != "kv-cache-tester") folders.push_back({entry.path().string(), "folder under RACKCAST_DATA"});
+  std::sort(folders.begin(), folders.end());
+  out.rows.insert(out.rows.end(), folders.begin(), folders.end());
   return out;
 }
 
