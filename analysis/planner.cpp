@@ -111,9 +111,11 @@ class Planner {
     if (order.size() > options_.leaders) order.resize(options_.leaders);
     struct Leader { std::size_t deployment; long at; int direction; };  // 0: first look
     std::vector<Leader> leaders;
+    leaders.reserve(order.size());
     for (const std::size_t d : order) leaders.push_back({d, brackets_[d].low, 0});
     while (!leaders.empty()) {
       std::vector<PlanPoint> points;
+      points.reserve(leaders.size());
       for (const Leader& leader : leaders) points.push_back({leader.deployment, static_cast<std::size_t>(leader.at), true});
       if (!look(points)) return;
       std::vector<Leader> rest;

@@ -131,6 +131,7 @@ std::vector<std::unique_ptr<Exchange>> between_threads(int ranks, const Exchange
   // Shared: the meeting ends with the last of the ranks that use it, and none of them is known to be that one.
   auto meeting = std::make_shared<Meeting>();
   std::vector<std::unique_ptr<Exchange>> all;
+  all.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) all.push_back(std::make_unique<BetweenThreads>(meeting, r, ranks, limits));
   return all;
 }
