@@ -78,7 +78,8 @@ std::pair<int, int> there_and_done(const std::string& err) {
 }
 
 bool have_mpi() { return shell("command -v mpirun").code == 0 && shell("ldd \"$RACKCAST\" | grep -q libmpi").code == 0; }
-const std::string mpirun = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 3 --oversubscribe ";
+// A leak checker would count what Open MPI's plugins leave behind.
+const std::string mpirun = "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 3 --oversubscribe ";
 
 // Nothing twice, nothing lost, and a second start runs exactly what was not finished.
 void check_the_rest_runs(const Sweep& sweep, const std::string& command, std::size_t scenarios) {
@@ -171,7 +172,7 @@ BOOST_AUTO_TEST_CASE(an_mpi_rank_that_is_killed_ends_the_job_and_the_next_start_
   std::mt19937 random(9);
   Sweep sweep(sweep_text("  - {key: seed, values: [1, 2, 3, 4]}\n"));
   for (int round = 0; round < 10; ++round) {
-    const pid_t process = start("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; exec mpirun -n 3 --oversubscribe " + sweep.command());
+    const pid_t process = start("export ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; exec mpirun -n 3 --oversubscribe " + sweep.command());
     std::vector<pid_t> ranks;
     for (int i = 0; i < 300 && (ranks = children_of(process)).size() < 3; ++i) nap(0.01);
     nap(0.3 + 0.2 * static_cast<double>(random() % 1000) / 1000);
