@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "calib/agreement.hpp"
 #include "calib/gpu/header.hpp"
 #include "calib/gpu/nvml.hpp"
 #include "calib/gpu/timer.hpp"
@@ -235,7 +236,21 @@ Figure figure_of(kernels::Quantity quantity, const Measurement& row) {
 
 }  // namespace
 
-RunOutcome run_points(const RunRequest& request) { return Slice(request).run(); }
+// Points of later passes against the first: what moved meanwhile is the machine, not the shape.
+static void report_drift(const std::vector<Measurement>& rows) {
+  std::vector<Measurement> first, later;
+  for (const Measurement& row : rows) (row.pass == 1 ? first : later).push_back(row);
+  if (later.empty()) return;
+  const std::vector<Difference> differences = compare_runs(first, later, {});
+  if (!differences.empty()) std::fprintf(stderr, "passes against one another:\n%s", agreement_table(differences, 20).c_str());
+}
+
+RunOutcome run_points(const RunRequest& request) {
+  Slice slice(request);
+  const RunOutcome outcome = slice.run();
+  report_drift(slice.rows_);
+  return outcome;
+}
 
 bool run_bench(RunRequest request, const std::vector<const kernels::Family*>& families) {
   struct Line {
