@@ -87,7 +87,9 @@ Listing policies(const Catalog&) {
   const std::pair<const char*, const std::vector<Choice>*> all[] = {
       {"deployment.router.policy", &router_policies}, {"deployment.router.balance", &balance_policies},
       {"deployment.kv_cache.format", &kv_formats},    {"deployment.kv_cache.when_full", &kv_full_policies},
-      {"deployment.kv_transfer.mode", &kv_transfer_modes}, {"deployment.engram", &engram_placements},
+      {"deployment.kv_transfer.mode", &kv_transfer_modes}, {"deployment.kv_transfer.transport", &kv_transports},
+      {"deployment.kv_transfer.posting", &kv_postings}, {"deployment.kv_transfer.pieces", &kv_pieces},
+      {"deployment.kv_transfer.first_token", &first_tokens}, {"deployment.engram", &engram_placements},
       {"deployment.eplb.policy", &eplb_policies},     {"deployment.host.mode", &host_modes},
       {"workload.kind", &workload_kinds},             {"workload.arrivals", &arrival_kinds},
       {"workload.warmup", &warmup_modes},             {"prices.period", &price_periods},

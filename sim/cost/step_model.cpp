@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/cost/experts.hpp"
+#include "sim/cost/host_time.hpp"
 #include "sim/cost/operators.hpp"
 #include "sim/cost/shapes.hpp"
 
@@ -115,7 +116,7 @@ class ClosedFormStep : public StepModel {
       (e.group == Group::draft ? t.draft_s : t.moe_s) += seconds;
     }
     const double gpu_s = t.attention_s + t.moe_s + t.other_s + t.head_s + t.draft_s;
-    t.host_s = exposed_host(s.requests, gpu_s);
+    t.host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s);
     t.total_s = gpu_s + t.host_s;
     return t;
   }
@@ -150,9 +151,9 @@ class ClosedFormStep : public StepModel {
                         std::string(basis_names[static_cast<int>(part.basis)])});
       }
     }
-    const double host_s = exposed_host(s.requests, gpu_s);
+    const double host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s);
     rows.push_back({"host, exposed", "host", 1, fmt::format("{:.0f} requests", s.requests), 0, 0, host_s,
-                    std::string(basis_names[static_cast<int>(host_basis_)])});
+                    std::string(basis_names[static_cast<int>(host_.basis())])});
     return rows;
   }
 
@@ -173,6 +174,7 @@ class ClosedFormStep : public StepModel {
     RankTime layers;                       // of the rank with most attention-side time
     double moe_s = 0, head_s = 0, draft_s = 0;  // rank-level operators of these groups, each of its own slowest rank
     double requests = 0;                   // most on one rank
+    double host_s = 0, host_behind_s = 0;  // most work of one host
     std::array<double, row_features> largest{}, total{};
     std::array<const RankBatch*, 4> batch{};  // of the slowest rank by layers, moe, head, draft
   };
@@ -216,6 +218,8 @@ class ClosedFormStep : public StepModel {
       keep_slower(t.groups[index_of(Group::head)], s.head_s, batch, s.batch[2]);
       keep_slower(t.groups[index_of(Group::draft)], s.draft_s, batch, s.batch[3]);
       s.requests = std::max(s.requests, batch.decode_requests + batch.prefill_requests);
+      s.host_s = std::max(s.host_s, host_.work_s(batch));
+      s.host_behind_s = std::max(s.host_behind_s, batch.host_behind_s);
       for (std::size_t f = 0; f < row_features; ++f) {
         s.largest[f] = std::max(s.largest[f], x[f]);
         s.total[f] += x[f];
@@ -250,17 +254,7 @@ class ClosedFormStep : public StepModel {
 
   void read_host(const StepContext& c) {
     ParameterReader read(c.costs, c.model.name);
-    const double h0 = c.host.per_step.value(), h1 = c.host.per_request.value();
-    host_step_s_ = h0 >= 0 ? h0 : read.value("host", "h0_us") * 1e-6;
-    host_request_s_ = h1 >= 0 ? h1 : read.value("host", "h1_us") * 1e-6;
-    hidden_ = c.host.mode == HostMode::async;
-    host_basis_ = h0 >= 0 && h1 >= 0 ? Basis::assumed : read.take_basis();
-  }
-
-  // Asynchronous scheduling prepares the next step while the GPU runs this one.
-  double exposed_host(double requests, double gpu_s) const {
-    const double host_s = host_step_s_ + host_request_s_ * requests;
-    return hidden_ ? std::max(0.0, host_s - gpu_s) : host_s;
+    host_ = HostTime(c.host, c.tensor_parallel ? 1 : c.ranks, read);
   }
 
   int ranks_;
@@ -270,9 +264,7 @@ class ClosedFormStep : public StepModel {
   std::array<RowCurve, row_features> curves_;
   std::vector<DirectOperator> direct_;
   std::vector<ExpertRows> experts_;
-  double host_step_s_ = 0, host_request_s_ = 0;
-  bool hidden_ = true;
-  Basis host_basis_ = Basis::assumed;
+  HostTime host_;
 };
 
 }  // namespace

@@ -32,6 +32,8 @@ struct RankBatch {
   double prefill_tail_tokens = 0;
   double prefill_tail_query_context = 0;  // sum over tail tokens of their context
   double draft_requests = 0;              // requests that run the draft model in this step
+  double new_requests = 0;                // that this step is the first to hold
+  double host_s = 0, host_behind_s = 0;   // other work of the rank's host, before and behind the launch of the step
 };
 
 struct StepTime {

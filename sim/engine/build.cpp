@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -30,6 +31,7 @@ PoolOptions pool_of(const Scenario& s, const BuiltPool& built, EngineRole role) 
   shape.kv_fixed_tokens = static_cast<std::int64_t>(std::ceil(built.memory.kv_fixed_bytes / built.memory.kv_bytes_per_token));
   shape.when_full = s.deployment.kv_cache.when_full;
   shape.prefix_cache = s.deployment.kv_cache.prefix_cache;
+  shape.posts_behind_launch = s.deployment.kv_transfer.posting == KvPosting::behind_launch;
   shape.drafts = s.deployment.speculation.draft_tokens > 0;
   shape.layers = s.fidelity == Fidelity::layered ? static_cast<std::uint32_t>(s.model.layer_count()) : 0;
   return pool;
@@ -69,27 +71,42 @@ KvTransferOptions transfer_of(const Scenario& s, const Catalog& catalog) {
   const KvTransferSpec& spec = s.deployment.kv_transfer;
   KvTransferOptions o;
   o.mode = spec.mode;
+  const bool pull = spec.mode == KvTransferMode::pull;
+  o.posting = spec.posting != KvPosting::automatic ? spec.posting : pull ? KvPosting::step : KvPosting::thread;
+  o.pieces = spec.pieces;
+  o.first_token = spec.first_token;
   o.block_tokens = static_cast<double>(spec.block.count);
   o.bytes_per_token = s.model.kv_bytes_per_token(s.deployment.kv_cache.format);
   o.fixed_bytes = s.model.kv_fixed_bytes(s.deployment.kv_cache.format, s.deployment.speculation.draft_tokens > 0);
-  o.layers = s.model.layer_count();
   o.nic_latency_s = s.rack.nic_latency.value();
   o.regions = 0;
+  constexpr int most_groups = 8;  // parts of a chunk: more of them change little and cost events
+  int writers = 0;
   for (const LayerGroup& group : s.model.layers) {
+    if (group.writes_kv && group.attends != Attends::window) writers += group.count;
     if (group.writes_kv && group.attends != Attends::window) o.regions += group.count * (group.index_keys ? 2 : 1);
     if (s.model.attention.window > 0) o.fixed_descriptors += group.count;
     if (group.compressor_state.value() > 0) o.fixed_descriptors += group.count;
   }
+  if (spec.packed) o.regions = o.fixed_descriptors = 1;
+  o.groups = static_cast<std::uint32_t>(std::clamp(writers, 1, most_groups));
   if (!s.deployment.prefill || !s.deployment.decode) return o;
   const std::string& cost = s.deployment.prefill->cost;
   const CostSpec costs = read_costs(catalog, cost.empty() ? s.rack.gpu.name : cost);
-  const auto value = [&](Seconds given, const char* parameter) {
+  const auto value = [&](Seconds given, const std::string& parameter) {
     return given.value() >= 0 ? given.value() : costs.get("kv_transfer", parameter, s.model.name).value * us;
   };
+  const auto transport = [&](KvTransport kind) {
+    static constexpr const char* suffixes[] = {"", "nvlink", "nic", "roce", "unnamed"};
+    const std::string of = suffixes[static_cast<int>(kind)];
+    const CostParameter* base = costs.find("kv_transfer", "base_" + of + "_us", s.model.name);
+    return TransportCost{base ? base->value * us : 0, value(spec.post_per_descriptor, "post_" + of + "_us"),
+                         value(spec.execute_per_descriptor, "execute_us")};
+  };
+  const bool automatic = spec.transport == KvTransport::automatic;
   o.control_s = value(spec.control, "control_us");
-  o.post_nvlink_s = value(spec.post_per_descriptor, "post_nvlink_us");
-  o.post_nic_s = value(spec.post_per_descriptor, "post_nic_us");
-  o.execute_per_descriptor_s = value(spec.execute_per_descriptor, "execute_us");
+  o.nvlink = transport(automatic ? KvTransport::cuda_ipc : spec.transport);
+  o.nic = transport(automatic ? KvTransport::ib : spec.transport);
   return o;
 }
 

@@ -25,6 +25,12 @@ struct Request {
   // Where it is: engine and DP rank of the prompt, then of the answer.
   std::uint32_t prefill_engine = 0, prefill_rank = 0;
   std::uint32_t decode_engine = 0, decode_rank = 0;
+  std::uint32_t life = 0;               // moves of an earlier one are not its own
+  bool decode_reserved = false;         // a decode rank holds room for it
+  bool sends_layers = false;            // its KV leaves while it is computed
+  bool seeded = true;                   // the prefill engine's first token counts
+  std::uint32_t parts_under_way = 0;
+  double reserved_s = 0;
   // The prompt. After a preemption it also holds the answer so far.
   std::uint32_t prompt_tokens = 0;
   std::uint32_t computed_tokens = 0;    // of the prompt, in KV: found or computed (or scheduled in this iteration)

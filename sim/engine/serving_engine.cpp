@@ -31,9 +31,12 @@ void ServingEngine::use_loads(std::span<TargetLoad> targets, std::span<DecodeRan
 
 bool ServingEngine::begin(double& duration_s) {
   RACKCAST_CHECK(!running_, "an engine began an iteration inside another");
+  for (RankBatch& batch : batch_) batch.new_requests = batch.host_s = batch.host_behind_s = 0;
   for (const RequestId id : joining_) start_decoding(id);
+  started_.swap(joining_);
   joining_.clear();
   chunks_.clear();
+  post_descriptors();
   const double query_tokens = acceptance_.query_tokens();
   for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
     RankBatch& batch = batch_[r];
@@ -49,11 +52,17 @@ bool ServingEngine::begin(double& duration_s) {
     }
     if (has_prefill()) compose_prefill(r);
   }
-  if (decoding_ == 0 && chunks_.empty()) return false;
-  StepTime time = model_.step(batch_, expert_load);
+  StepTime time;
+  if (decoding_ == 0 && chunks_.empty()) {
+    if (posted_.empty()) return false;
+    for (const RankBatch& batch : batch_) time.host_s = std::max(time.host_s, batch.host_s + batch.host_behind_s);
+    time.total_s = time.host_s;
+  } else {
+    time = model_.step(batch_, expert_load);
+  }
   duration_s = time.total_s;
   running_ = true;
-  if (shape_.layers > 0) {
+  if (shape_.layers > 0 && time.total_s > time.host_s) {
     const double collapsed_s = time.total_s;
     layered_.plan(model_, batch_, expert_load, time);
     layered_.next(duration_s);
@@ -62,8 +71,21 @@ bool ServingEngine::begin(double& duration_s) {
       totals_.layered_expected_s += collapsed_s * layered_.expected_ratio();
     }
   }
+  iteration_s_ = time.total_s;
   account(time);
   return true;
+}
+
+// One after another on each rank's host.
+void ServingEngine::post_descriptors() {
+  posted_.clear();
+  for (const Posting& posting : posting_) {
+    RankBatch& batch = batch_[posting.rank];
+    double& sum = shape_.posts_behind_launch ? batch.host_behind_s : batch.host_s;
+    sum += posting.seconds;
+    posted_.push_back({posting.move, sum});
+  }
+  posting_.clear();
 }
 
 bool ServingEngine::next_layer(double& duration_s) { return layered_.next(duration_s); }
@@ -84,6 +106,7 @@ void ServingEngine::account(const StepTime& time) {
     totals_.decode_requests += decoding_;
     for (const RankBatch& batch : batch_) totals_.decode_context += batch.decode_context;
   }
+  if (time.total_s <= time.host_s) return;  // nothing but posting
   if (totals_.iterations > basis_first && totals_.iterations % basis_every != 0) return;
   const StepModel::BasisShare share = model_.basis_of(batch_);
   totals_.basis_sampled_s += time.total_s;
@@ -101,6 +124,9 @@ void ServingEngine::end() {
       rank.context += rank.growth_per_step;
       rank.grown += rank.growth_per_step;
     }
+    if (shape_.role == EngineRole::decode)
+      for (const RequestId id : started_)  // unless it was put back before the step
+        if (arena_[id].state == RequestState::decoding && arena_[id].join_step + 1 == step_) events_.answer_started(id);
     for (RequestId id = finishing_.take(arena_, step_); id != no_request; id = finishing_.take(arena_, step_))
       finish_decoding(id);
   }
@@ -190,6 +216,7 @@ void ServingEngine::start_decoding(RequestId id) {
   rank.youngest = id;
   ++rank.decoding;
   ++decoding_;
+  ++batch_[request.decode_rank].new_requests;
   rank.context += request.prompt_tokens;
   rank.growth_per_step += request.tokens_per_step;
 }

@@ -28,6 +28,7 @@ struct EngineShape {
   KvFullPolicy when_full = KvFullPolicy::wait;
   bool prefix_cache = true;
   bool drafts = false;                // runs the draft model in decode steps
+  bool posts_behind_launch = false;   // descriptors that its hosts post do not delay the launch of the step
   std::uint32_t layers = 0;           // fidelity layered: events of an iteration; 0: collapsed, one
 };
 
@@ -54,6 +55,7 @@ class EngineEvents {
  public:
   virtual ~EngineEvents() = default;
   virtual void prompt_done(RequestId id) = 0;                     // its last prompt token is computed
+  virtual void answer_started(RequestId id) = 0;                  // its first step here is done
   virtual void answer_done(RequestId id) = 0;
   virtual bool host_match(RequestId id) = 0;                      // may set host_held; true: a load is needed first
   virtual void start_host_load(RequestId id) = 0;
@@ -75,11 +77,24 @@ class ServingEngine {
   // --- answers
   void reserve_decode(RequestId id, std::uint32_t rank);          // checked by the caller against decode_loads
   void join(RequestId id);                                        // from the next iteration on
+  // Descriptors of a move that the rank's host posts in the next iteration, whether or not there is anything to compute.
+  void post(std::uint32_t rank, std::uint32_t move, double seconds) { posting_.push_back({rank, move, seconds}); }
   // --- iterations
+  struct Chunk {
+    RequestId id;
+    std::uint32_t tokens;
+  };
+  struct Posted {
+    std::uint32_t move;
+    double after_s;                                               // since the iteration began
+  };
   bool idle() const { return !running_; }
   bool begin(double& duration_s);                                 // false: nothing to do
   bool next_layer(double& duration_s);                            // fidelity layered: false after the last
   void end();
+  std::span<const Chunk> chunks() const { return chunks_; }       // of the iteration that runs
+  std::span<const Posted> posted() const { return posted_; }
+  double iteration_s() const { return iteration_s_; }
 
   std::uint32_t index() const { return index_; }
   const EngineShape& shape() const { return shape_; }
@@ -108,13 +123,14 @@ class ServingEngine {
     std::int64_t grown_reserved = 0;  // their KV space (when_full: preempt)
     RequestId oldest = no_request, youngest = no_request;  // decoding, by joining
   };
-  struct Chunk {
-    RequestId id;
-    std::uint32_t tokens;
+  struct Posting {
+    std::uint32_t rank, move;
+    double seconds;
   };
 
   bool has_prefill() const { return shape_.role != EngineRole::decode; }
   bool has_decode() const { return shape_.role != EngineRole::prefill; }
+  void post_descriptors();
   void compose_prefill(std::uint32_t r);
   bool admit(RequestId id, Rank& rank, std::uint32_t r);
   std::uint32_t schedule_chunk(RequestId id, Rank& rank, std::uint32_t r, std::uint32_t budget);
@@ -141,7 +157,10 @@ class ServingEngine {
   std::vector<Rank> ranks_;
   std::vector<RankBatch> batch_;
   std::vector<Chunk> chunks_;
-  std::vector<RequestId> joining_;
+  std::vector<RequestId> joining_, started_;
+  std::vector<Posting> posting_;
+  std::vector<Posted> posted_;
+  double iteration_s_ = 0;            // of the iteration that runs
   FinishRing finishing_;
   LayeredStep layered_;
   std::uint64_t step_ = 0;

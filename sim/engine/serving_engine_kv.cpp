@@ -50,6 +50,7 @@ bool ServingEngine::admit(RequestId id, Rank& rank, std::uint32_t r) {
   }
   request.private_tokens = need;
   ++rank.requests;
+  ++batch_[r].new_requests;
   const bool load = shares && events_.host_match(id);
   const std::uint32_t host_blocks = load ? request.host_held.blocks : request.held.blocks;
   if (request.preemptions == 0) {
@@ -155,7 +156,7 @@ bool ServingEngine::put_back_youngest(std::uint32_t r) {
   drop_from_running(id, rank, answer);
   const auto whole = std::min(static_cast<std::uint32_t>(answer), request.tokens_left - 1);
   totals_.kept_tokens += whole;
-  request.prompt_tokens += whole + 1;  // and the token that the prefill gave
+  request.prompt_tokens += whole + (request.seeded ? 1 : 0);  // and the token that the prefill gave
   request.tokens_left -= whole;
   request.computed_tokens = 0;
   if (shape_.role == EngineRole::aggregated) {

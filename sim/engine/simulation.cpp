@@ -126,7 +126,7 @@ SimulationOutcome Simulation::run() {
 void Simulation::advance() {
   while (queue_.next_time_s() <= now_s_) handle(queue_.take());
   while (network_.next_time_s() <= now_s_) network_.fire();
-  for (std::size_t i = 0; i < landed_.size(); ++i) flow_done(landed_[i]);
+  for (std::size_t i = 0; i < landed_.size(); ++i) flow_done(static_cast<std::uint32_t>(landed_[i]));
   landed_.clear();
   arrivals();
   schedule();
@@ -138,15 +138,9 @@ void Simulation::handle(const Event& event) {
       engines_[event.id].end();
       wake(event.id);
       break;
-    case EventKind::transfer_posted: {
-      const Request& request = arena_[event.id];
-      const auto path = topology_.route(gpu_of(request.prefill_engine, request.prefill_rank, event.id),
-                                        gpu_of(request.decode_engine, request.decode_rank, event.id));
-      ++outcome_.flows;
-      RACKCAST_CHECK(network_.start(now_s_, path, transfer_.flow_bytes(request.prompt_tokens), event.id), "a link is down");
-      break;
-    }
-    case EventKind::transfer_done: hand_over_done(event.id); break;
+    case EventKind::transfer_ready: transfer_ready(event.id); break;
+    case EventKind::transfer_posted: transfer_posted(event.id); break;
+    case EventKind::transfer_done: transfer_done(event.id); break;
     case EventKind::window_end: close_window(); break;
     case EventKind::sample: sample(); break;
     case EventKind::layer_done: {
@@ -182,6 +176,10 @@ void Simulation::schedule() {
     is_awake_[e] = 0;
     double duration_s = 0;
     if (!engines_[e].idle() || !engines_[e].begin(duration_s)) continue;
+    for (const ServingEngine::Posted& posted : engines_[e].posted())
+      queue_.add(now_s_ + posted.after_s + (stale(moves_[posted.move]) ? 0 : link_of(moves_[posted.move].request).latency_s), EventKind::transfer_posted, posted.move);
+    if (options_.transfer.mode == KvTransferMode::push_layerwise && engines_[e].shape().role == EngineRole::prefill)
+      send_layers(engines_[e], engines_[e].iteration_s());
     queue_.add(now_s_ + duration_s, engines_[e].shape().layers > 0 ? EventKind::layer_done : EventKind::iteration_done, e);
   }
   awake_.clear();

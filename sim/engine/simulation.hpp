@@ -96,19 +96,38 @@ class Simulation final : private EngineEvents, private PrefixView {
   void wake(std::uint32_t engine);
   void count_in_flight(int change);
 
+  bool in_window() const { return window_open_ && !window_closed_; }
+
+  // hand_over.cpp: from prefill to decode
+  struct Link {
+    std::uint32_t from, to;  // GPUs
+    bool nvlink;
+    double latency_s;
+  };
+  void start_hand_overs();
+  bool assign_decode(RequestId id);
+  Link link_of(RequestId id) const;
+  void send_layers(ServingEngine& engine, double duration_s);
+  void send_part(RequestId id, double ready_s, double tokens, double share, double fixed_share);
+  void transfer_ready(std::uint32_t slot);
+  void transfer_posted(std::uint32_t slot);
+  void start_flow(std::uint32_t slot, std::span<const LinkId> path);
+  void flow_done(std::uint32_t slot);
+  void transfer_done(std::uint32_t slot);
+  void hand_over_done(RequestId id);
+  bool stale(const Move& move) const { return arena_[move.request].life != move.life; }
+
   // simulation_flow.cpp: a request's way
   void arrive(const LoadRequest& ask);
   void route(RequestId id, bool first);
   void finish(RequestId id);
-  void start_hand_overs();
-  bool assign_decode(RequestId id);
-  void hand_over_done(RequestId id);
-  void flow_done(std::uint64_t tag);
+  void host_load_done(RequestId id);
   KvCache* host_tier_of(std::uint32_t engine, std::uint32_t rank);
   const KvCache* host_tier_of(std::uint32_t engine, std::uint32_t rank) const;
   void write_through(std::uint32_t engine, std::uint32_t rank, const LoadRequest& ask, std::uint32_t blocks);
   std::uint32_t gpu_of(std::uint32_t engine, std::uint32_t rank, RequestId id) const;
   void prompt_done(RequestId id) override;
+  void answer_started(RequestId id) override;
   void answer_done(RequestId id) override;
   bool host_match(RequestId id) override;
   void start_host_load(RequestId id) override;
@@ -121,6 +140,8 @@ class Simulation final : private EngineEvents, private PrefixView {
   RunObserver& observer_;
   Topology topology_;
   KvTransfer transfer_;
+  Moves moves_;
+  std::uint32_t lives_ = 0;                  // of requests; one that is lost and tried again begins another
   std::unique_ptr<Router> router_;
   RequestArena arena_;
   EventQueue queue_;

@@ -6,17 +6,12 @@
 
 namespace rackcast {
 
-namespace {
-
-constexpr std::uint64_t host_load_tag = std::uint64_t{1} << 32;  // flows into a GPU; hand-overs use the bare request
-
-}  // namespace
-
 void Simulation::arrive(const LoadRequest& ask) {
   const RequestId id = arena_.add();
   Request& request = arena_[id];
   request.ask = ask;
   request.arrival_s = now_s_;
+  request.life = ++lives_;
   request.prompt_tokens = std::max(1U, ask.input_tokens);
   const bool answers = engines_.size() > prompt_engines_ || engines_.front().shape().role == EngineRole::aggregated;
   request.answer_tokens = request.tokens_left = answers ? std::max(1U, ask.output_tokens) : 1;
@@ -63,24 +58,16 @@ void Simulation::start_host_load(RequestId id) {
   const Request& request = arena_[id];
   const std::uint32_t blocks = request.host_held.blocks - request.held.blocks;
   const double bytes = static_cast<double>(blocks) * request.ask.block_tokens * options_.transfer.bytes_per_token;
-  const auto path = topology_.host_route(gpu_of(request.prefill_engine, request.prefill_rank, id));
-  ++outcome_.flows;
-  RACKCAST_CHECK(network_.start(now_s_, path, static_cast<std::uint64_t>(std::max(1.0, bytes)), host_load_tag | id), "a link is down");
+  start_flow(moves_.add({MoveKind::host_load, id, request.life, bytes, 0, 0}),
+             topology_.host_route(gpu_of(request.prefill_engine, request.prefill_rank, id)));
 }
 
-void Simulation::flow_done(std::uint64_t tag) {
-  const auto id = static_cast<RequestId>(tag & 0xffffffffU);
+void Simulation::host_load_done(RequestId id) {
   Request& request = arena_[id];
-  if (tag & host_load_tag) {
-    engines_[request.prefill_engine].host_load_done(id);
-    host_tier_of(request.prefill_engine, request.prefill_rank)->release(request.ask.play, request.ask.runs, request.host_held);
-    request.host_held = {};
-    wake(request.prefill_engine);
-    return;
-  }
-  const double execute_s = transfer_.execute_s(request.prompt_tokens);
-  if (execute_s > 0) queue_.add(now_s_ + execute_s, EventKind::transfer_done, id);
-  else hand_over_done(id);
+  engines_[request.prefill_engine].host_load_done(id);
+  host_tier_of(request.prefill_engine, request.prefill_rank)->release(request.ask.play, request.ask.runs, request.host_held);
+  request.host_held = {};
+  wake(request.prefill_engine);
 }
 
 void Simulation::prompt_done(RequestId id) {
@@ -98,58 +85,12 @@ void Simulation::prompt_done(RequestId id) {
   }
   request.state = RequestState::handing_over;
   request.computed_s = now_s_;
+  if (request.sends_layers) {
+    if (request.parts_under_way == 0) hand_over_done(id);
+    return;
+  }
   handing_over_.push_back(arena_, id);
   decode_room_changed_ = true;
-}
-
-// First come, first served: a prompt that finds no room holds those behind it.
-void Simulation::start_hand_overs() {
-  decode_room_changed_ = false;
-  while (!handing_over_.empty()) {
-    const RequestId id = handing_over_.head;
-    if (!assign_decode(id)) return;
-    handing_over_.erase(arena_, id);
-    const Request& request = arena_[id];
-    const std::uint32_t from = gpu_of(request.prefill_engine, request.prefill_rank, id);
-    const std::uint32_t to = gpu_of(request.decode_engine, request.decode_rank, id);
-    queue_.add(transfer_.posted_s(now_s_, from, to, topology_.same_domain(from, to), request.prompt_tokens), EventKind::transfer_posted, id);
-    if (!window_open_ || window_closed_) continue;
-    ++outcome_.transfer.count;
-    outcome_.transfer.bytes += transfer_.bytes(request.prompt_tokens);
-    outcome_.transfer.wait_s += now_s_ - request.computed_s;
-  }
-}
-
-// The decode rank with least to do in the prompt's own rack, else in any.
-bool Simulation::assign_decode(RequestId id) {
-  const Request& request = arena_[id];
-  const ServingEngine& kind = engines_.back();
-  const std::int64_t need = kind.decode_need(request);
-  const auto pick = [&](std::size_t begin, std::size_t end) {
-    const int best = pick_decode_rank({decode_loads_.data() + begin, end - begin}, options_.router_options.balance,
-                                      kind.shape().limits.requests, need);
-    return best < 0 ? best : best + static_cast<int>(begin);
-  };
-  const auto [begin, end] = decode_of_rack_[places_[request.prefill_engine].rack];
-  int best = begin < end ? pick(begin, end) : -1;
-  if (best < 0 && options_.topology.racks > 1) best = pick(0, decode_loads_.size());
-  if (best < 0) return false;
-  const Target target = decode_targets_[static_cast<std::size_t>(best)];
-  engines_[target.engine].reserve_decode(id, target.rank);
-  return true;
-}
-
-void Simulation::hand_over_done(RequestId id) {
-  Request& request = arena_[id];
-  if (window_open_ && !window_closed_) {
-    ++outcome_.transfer.ended;
-    outcome_.transfer.time_s += now_s_ - request.computed_s;
-  }
-  engines_[request.prefill_engine].leave(id);
-  wake(request.prefill_engine);
-  if (request.first_token_s == not_yet_s) request.first_token_s = now_s_;
-  engines_[request.decode_engine].join(id);
-  wake(request.decode_engine);
 }
 
 void Simulation::answer_done(RequestId id) {
@@ -159,6 +100,7 @@ void Simulation::answer_done(RequestId id) {
 
 // A decode engine put it back: the prompt, now with the answer so far, is computed again.
 void Simulation::preempted(RequestId id) {
+  arena_[id].decode_reserved = arena_[id].sends_layers = false;
   decode_room_changed_ = decode_room_changed_ || !handing_over_.empty();
   route(id, true);
 }
@@ -172,7 +114,7 @@ void Simulation::finish(RequestId id) {
   if (request.preemptions == 0) {
     const std::uint32_t hits = std::min(request.hit_gpu_tokens + request.hit_host_tokens, request.prompt_tokens - 1);
     RACKCAST_CHECK(request.scheduled_tokens == request.prompt_tokens - hits, "a prompt was computed in part, or twice");
-    RACKCAST_CHECK(request.tokens_from_prefill == 1, "a prompt gave more than one token");
+    RACKCAST_CHECK(request.tokens_from_prefill == (request.seeded ? 1U : 0U), "a prompt gave more than one token");
   }
   if (ask.phase == LoadPhase::measured) {
     count_in_flight(-1);

@@ -25,12 +25,6 @@ const std::vector<Choice> eplb_policies = {
     {"periodic_async", "placed anew every interval; weights move while decoding goes on"},
     {"oracle", "placed anew every step at no cost: an upper bound"},
     {"random_replicas", "redundant slots hold random experts: a lower bound"}};
-const std::vector<Choice> kv_transfer_modes = {
-    {"pull", "the decode engine fetches after prefill has ended"},
-    {"push", "the prefill engine sends after prefill has ended"},
-    {"push_layerwise", "the prefill engine sends layer by layer while it computes"}};
-const std::vector<Choice> host_modes = {{"sync", "the host's work of a step is exposed: the GPU waits for it"},
-                                        {"async", "the host's work hides under the GPU's, as far as that lasts"}};
 const std::vector<Choice> network_kinds = {{"simgrid", "SimGrid's max-min flows: the reference"},
                                            {"fluid", "an exact max-min solver of our own, faster in very large sweeps"}};
 const std::vector<Choice> fidelities = {{"collapsed", "one event an engine step"},
@@ -65,14 +59,6 @@ void fields(Visitor& v, KvCacheSpec& k) {
   v.choice("when_full", k.when_full, kv_full_policies, "what happens to a request that does not fit");
 }
 
-void fields(Visitor& v, KvTransferSpec& k) {
-  v.choice("mode", k.mode, kv_transfer_modes, "who moves KV from prefill to decode, and when");
-  v.automatic("control", k.control, "notification and dispatch of one hand-over; auto: the cost file's");
-  v.automatic("post_per_descriptor", k.post_per_descriptor, "host time to post one descriptor; auto: the cost file's");
-  v.automatic("execute_per_descriptor", k.execute_per_descriptor, "time that a descriptor adds to the transfer; auto: the cost file's");
-  v.field("block", k.block, "tokens of a KV block: what one descriptor covers in each region").require(k.block.count > 0, "must be > 0");
-}
-
 void fields(Visitor& v, EplbSpec& e) {
   v.choice("policy", e.policy, eplb_policies, "how experts and their replicas are placed on ranks")
       .require(e.policy == EplbPolicy::none, "is not implemented yet: use none");
@@ -102,12 +88,6 @@ void fields(Visitor& v, SpeculationSpec& s) {
       .require(s.acceptance_length >= 1, "must be >= 1")
       .require(s.acceptance_length <= 1 + s.draft_tokens, "must be at most 1 + draft_tokens")
       .require(s.acceptance.empty() || std::abs(implied - s.acceptance_length) <= 0.005 * implied, "contradicts acceptance (1 + a1 + a1*a2 + ...)");
-}
-
-void fields(Visitor& v, HostSpec& h) {
-  v.choice("mode", h.mode, host_modes, "is the host's work per step exposed");
-  v.automatic("per_step", h.per_step, "host time of a step; auto: the cost file's");
-  v.automatic("per_request", h.per_request, "host time per request and step; auto: the cost file's");
 }
 
 void fields(Visitor& v, DeploymentSpec& d) {

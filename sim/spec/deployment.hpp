@@ -7,20 +7,20 @@
 
 #include "sim/base/schema.hpp"
 #include "sim/policy/choices.hpp"
+#include "sim/spec/host.hpp"
+#include "sim/spec/kv_transfer.hpp"
 
 namespace rackcast {
 
 enum class KvFormat { nvfp4, fp8_layout };             // V4.1: 890 or 1,630 B/token; others: the model's own first or second format
 enum class EngramPlacement { hbm, peer, host };
 enum class EplbPolicy { none, static_placement, periodic_sync, periodic_async, oracle, random_replicas };
-enum class KvTransferMode { pull, push, push_layerwise };
-enum class HostMode { sync, async };                   // is the host's work per step exposed, or hidden under the GPU's
 enum class NetworkKind { simgrid, fluid };
 enum class Fidelity { collapsed, layered, flow };
 
 // YAML spelling and meaning, in enumerator order. Those of router, balance and when_full follow sim/policy/choices.hpp.
 extern const std::vector<Choice> router_policies, balance_policies, kv_full_policies, kv_formats, engram_placements,
-    eplb_policies, kv_transfer_modes, host_modes, network_kinds, fidelities;
+    eplb_policies, network_kinds, fidelities;
 
 // One pool of identical engines. Exactly one of dep and tp is set (the other 0).
 struct EngineSpec {
@@ -51,15 +51,6 @@ struct KvCacheSpec {
 };
 void fields(Visitor& v, KvCacheSpec& k);
 
-struct KvTransferSpec {
-  KvTransferMode mode = KvTransferMode::push;
-  Seconds control{-1};                // per hand-over: notification, dispatch; -1 (auto): the cost file's value
-  Seconds post_per_descriptor{-1};    // -1: the cost file's value for the transport
-  Seconds execute_per_descriptor{-1}; // -1: the cost file's value
-  Tokens block{256};                  // tokens of one KV block, what a descriptor covers per region
-};
-void fields(Visitor& v, KvTransferSpec& k);
-
 // Expert placement: replicas of busy experts on redundant slots, rearranged as load moves.
 struct EplbSpec {
   EplbPolicy policy = EplbPolicy::none;
@@ -75,13 +66,6 @@ struct SpeculationSpec {
   std::vector<double> acceptance;     // per position; empty: constant rate that gives acceptance_length
 };
 void fields(Visitor& v, SpeculationSpec& s);
-
-struct HostSpec {
-  HostMode mode = HostMode::async;
-  Seconds per_step{-1};               // -1: cost file
-  Seconds per_request{-1};            // -1: cost file
-};
-void fields(Visitor& v, HostSpec& h);
 
 struct DeploymentSpec {
   std::optional<EngineSpec> prefill, decode, aggregated;  // prefill+decode, or aggregated, or prefill alone

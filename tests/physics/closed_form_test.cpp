@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(descriptors_are_posted_one_after_another_and_control_comes_
   const LinearSteps prefill(0.5, 0, 0), decode(0.1, 0, 0);
   SimulationOptions options = prefill_decode(prefill, decode, 1, 2);
   options.transfer.control_s = 0.2;
-  options.transfer.post_nvlink_s = 0.01;
-  options.transfer.execute_per_descriptor_s = 0.02;
+  options.transfer.nvlink.post_s = 0.01;
+  options.transfer.nvlink.execute_s = 0.02;
   options.transfer.block_tokens = 100;
   options.transfer.regions = 2;               // 20 descriptors: 0.2 s to post, 0.4 s to execute
   options.topology.nvlink_bytes_per_s = 1e15;

@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(a_prefill_of_v41_runs_its_decoder_on_the_last_rows_only) {
 
 BOOST_AUTO_TEST_CASE(host_time_is_hidden_when_asynchronous_and_added_when_synchronous) {
   StepContext c = context("deepseek-v4.1-flash", "gb300", 32);
-  c.host = {HostMode::sync, Seconds(2e-3), Seconds(1e-6)};
+  c.host = {HostMode::sync, Seconds(2e-3), Seconds(1e-6), Seconds(0), Seconds(0), Seconds(0)};
   const auto ranks = batch(c, "16*6@64K");
   const StepTime sync = make_step_model(c)->step(ranks);
   BOOST_CHECK_CLOSE(sync.host_s, 2e-3 + 16e-6, 1e-9);

@@ -1,0 +1,19 @@
+#include "sim/spec/host.hpp"
+
+namespace rackcast {
+
+const std::vector<Choice> host_modes = {
+    {"sync", "the host waits for a step's results before it prepares the next one, and data-parallel ranks agree through "
+             "their hosts: all of it is exposed"},
+    {"async", "the host prepares the next step under the GPU's; only what lasts longer than that is exposed"}};
+
+void fields(Visitor& v, HostSpec& h) {
+  v.choice("mode", h.mode, host_modes, "is the host's work per step exposed");
+  v.automatic("per_step", h.per_step, "host time of a step; auto: the cost file's");
+  v.automatic("per_request", h.per_request, "host time per running request and step; auto: the cost file's");
+  v.automatic("per_new_request", h.per_new_request, "host time to admit a request, once; auto: the cost file's");
+  v.automatic("jitter", h.jitter, "mean of a rank's exponential delay in a step, so that a step waits for the slowest rank; auto: the cost file's");
+  v.automatic("agreement", h.agreement, "mode sync: time that data-parallel ranks need to agree through their hosts, per doubling of their number; auto: the cost file's");
+}
+
+}  // namespace rackcast
