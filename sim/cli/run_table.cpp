@@ -101,6 +101,20 @@ void mean_batch(const Json& list, Out out) {
                    number(rows[i].time_s * 1e6), percent(rows[i].time_s / sum), rows[i].basis);
 }
 
+void failures(const Json& f, Out out) {
+  const Json& r = f.at("requests");
+  fmt::format_to(out, "\nfailures       requests: {} completed, {} of them after a retry, {} lost, {} unfinished\n", number(at(r, "completed")),
+                 number(at(r, "retried_and_completed")), number(at(r, "lost")), number(at(r, "unfinished")));
+  for (const Json& e : f.at("events")) {
+    const bool back = !e.at("back_s").is_null(), recovered = !e.at("recovered_after_s").is_null();
+    fmt::format_to(out, "  {:>7} s  {} of {} {}, GPU {}: {} requests hit, {}; lowest {} of the rate before, {} Mtok lost, {}\n", number(at(e, "at_s")),
+                   text(e, "kind"), text(e, "pool"), number(at(e, "engine")), number(at(e, "gpu")), number(at(e, "requests_hit")),
+                   back ? fmt::format("back at {} s", number(at(e, "back_s"))) : "not back",
+                   at(e, "goodput_before_tok_s") > 0 ? percent(at(e, "goodput_lowest_tok_s") / at(e, "goodput_before_tok_s")) : "-",
+                   number(at(e, "goodput_lost_tokens") / 1e6), recovered ? fmt::format("recovered after {} s", number(at(e, "recovered_after_s"))) : "not recovered");
+  }
+}
+
 void pools(const Json& b, Out out) {
   for (const Json& p : b.at("pools")) {
     fmt::format_to(out, "\n{}: {} engines, {} GPUs, busy {} of the window; mean iteration {} ms\n", text(p, "name"), number(at(p, "engines")),
@@ -125,6 +139,7 @@ void pools(const Json& b, Out out) {
                      number(at(p, "context_per_request")), number(at(p, "kept_tokens_per_request_step")));
     mean_batch(p.at("mean_batch_operators"), out);
   }
+  if (b.contains("failures")) failures(b.at("failures"), out);
   if (!b.contains("kv_transfer")) return;
   const Json& t = b.at("kv_transfer");
   fmt::format_to(out, "\nhand-over      {} prompts, {} GB, mean {} ms, of it {} ms waiting for room\n", number(at(t, "count")), number(at(t, "bytes") / 1e9),

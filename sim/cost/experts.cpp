@@ -54,7 +54,7 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
     t0_s_ = (read.value(family, "t0_us") + read.value(family, "tb_us") * std::log2(ranks_)) * 1e-6;
     grouped_ = {.t0_s = 0, .flops_per_s = read.value(family, "mma_tflops") * 1e12,
                 .bytes_per_s = read.value(family, "hbm_gbs") * 1e9, .p = 1, .basis = Basis::measured};
-    link_bytes_per_s_ = read.value(family, "link_gbs") * 1e9;
+    link_bytes_per_s_ = read.value(family, "link_gbs") * 1e9 * context.link_share;
     reduce_bytes_per_s_ = read.value(family, "reduce_gbs") * 1e9;
     p_ = read.value(family, "p");
     fused_basis_ = read.take_basis();
@@ -69,11 +69,15 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
   received_ = distinct_ranks(spread, shape.experts, shape.top_k) / spread;
   grouped_ = read.roofline(expert_family(type));
   route_ = read.stream("route");
+  if (context.path == EnginePath::low_latency) grouped_.t0_s = route_.t0_s = 0;  // within the fused kernels of a layer
   if (tensor_parallel_ || ranks_ == 1) return;
   dispatch_ = read_exchange(read, "a2a_dispatch", hidden_ * (1 + 1.0 / 32));
   combine_ = read_exchange(read, "a2a_combine", hidden_ * 2);
   const double nic = context.nic_bandwidth.value();
-  for (Exchange* e : {&dispatch_, &combine_}) e->nic_bytes_per_s *= nic;
+  for (Exchange* e : {&dispatch_, &combine_}) {
+    e->nic_bytes_per_s *= nic;
+    e->link_bytes_per_s *= context.link_share;
+  }
   if (ranks_ > context.nvlink_domain && nic <= 0)
     throw UserError("an engine of " + std::to_string(ranks_) + " ranks spans several NVLink domains, but the rack has no nic_bandwidth");
 }

@@ -51,12 +51,14 @@ class Builder {
     }
     add_head();
     if (c_.draft_tokens > 0 && m_.draft) add_draft();
+    if (c_.path == EnginePath::low_latency) add_fused_kernels();
     return std::move(list_);
   }
 
  private:
   // Same name, shape, features and rates: one row with more layers.
   void add(Operator op) {
+    if (c_.path == EnginePath::low_latency && fuses(op)) op.form.t0_s = 0;
     for (Operator& known : list_)
       if (known.name == op.name && known.shape == op.shape && known.gate == op.gate && known.flops_of == op.flops_of &&
           known.bytes_fixed == op.bytes_fixed && known.form.t0_s == op.form.t0_s && known.seconds_per == op.seconds_per) {
@@ -198,7 +200,7 @@ class Builder {
   void add_composite(double layers, Rows rows, Attends attends) {
     const char* own = attends == Attends::window ? "composite_window" : attends == Attends::selected ? "composite_selected" : "composite_all";
     const std::string family = read_.has(own) ? own : "composite";
-    if (!read_.has(family)) return;
+    if (!read_.has(family) || c_.path == EnginePath::low_latency) return;
     Operator op;
     op.name = "layer composite";
     op.shape = "a0 + a1 x rows";
@@ -220,7 +222,7 @@ class Builder {
     op.layers = count / 2;
     op.form.t0_s = (read_.value("all_reduce", "a0_us") + read_.value("all_reduce", "a1_us") * cut_) * 1e-6;
     const bool inside = c_.ranks <= c_.nvlink_domain;
-    op.form.bytes_per_s = inside ? read_.value("all_reduce", "link_gbs") * 1e9
+    op.form.bytes_per_s = inside ? read_.value("all_reduce", "link_gbs") * 1e9 * c_.link_share
                                  : c_.nic_bandwidth.value() * read_.value("all_reduce", "nic_efficiency");
     op.form.basis = read_.take_basis();
     op.gate = op.flops_of = op.bytes_of = feature_of(rows);
@@ -231,6 +233,35 @@ class Builder {
     op.name = "all-reduce of experts";
     op.group = Group::moe;
     add(op);
+  }
+
+  // Path low_latency: a layer is a handful of kernels that each do several operations. What is left of an operation is its
+  // work; the fixed time is that of the fused kernels. Exchanges, the head and the draft's own loop stay as they are.
+  static bool fuses(const Operator& op) {
+    return op.group != Group::head && !op.name.starts_with("all-reduce") && op.name != "draft head" && op.name != "draft markov bias" && op.name != "draft sampling";
+  }
+
+  void add_fused_kernels() {
+    const double kernels = read_.value("low_latency", "kernels_per_layer");
+    const double kernel_s = read_.value("low_latency", "kernel_us") * 1e-6;
+    const Basis basis = read_.take_basis();
+    const auto layers = [&](const char* name, double count, Rows rows, Group group) {
+      Operator op;
+      op.name = name;
+      op.group = group;
+      op.layers = count;
+      op.launches = kernels;
+      op.form.t0_s = kernel_s;
+      op.form.basis = basis;
+      op.gate = op.flops_of = op.bytes_of = feature_of(rows);
+      op.shape = fmt::format("{:g} kernels a layer", kernels);
+      list_.push_back(std::move(op));
+    };
+    double all = 0, tail = 0;
+    for (const LayerGroup& g : m_.layers) (g.prefill_rows == PrefillRows::all ? all : tail) += g.count;
+    layers("fused kernels", all, Rows::tokens, Group::other);
+    if (tail > 0) layers("fused kernels", tail, Rows::tail_tokens, Group::other);
+    if (c_.draft_tokens > 0 && m_.draft) layers("draft fused kernels", m_.draft->stages, m_.draft->kind == DraftKind::dspark ? Rows::draft_tokens : Rows::draft_requests, Group::draft);
   }
 
   void add_head() {

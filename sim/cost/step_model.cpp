@@ -8,6 +8,7 @@
 #include "sim/base/error.hpp"
 #include "sim/cost/experts.hpp"
 #include "sim/cost/host_time.hpp"
+#include "sim/cost/low_latency.hpp"
 #include "sim/cost/operators.hpp"
 #include "sim/cost/shapes.hpp"
 
@@ -271,11 +272,16 @@ class ClosedFormStep : public StepModel {
 
 std::unique_ptr<StepModel> make_step_model(const StepContext& context) {
   RACKCAST_CHECK(context.ranks > 0, "an engine without ranks");
+  if (context.path == EnginePath::low_latency) {
+    StepContext standard = context;
+    standard.path = EnginePath::standard;
+    return make_two_path_model(std::make_unique<ClosedFormStep>(standard), std::make_unique<ClosedFormStep>(context));
+  }
   return std::make_unique<ClosedFormStep>(context);
 }
 
 std::unique_ptr<StepModel> make_step_model(const ModelSpec& model, const RackSpec& rack, const EngineSpec& engine,
-                                           const DeploymentSpec& deployment, const Catalog& catalog) {
+                                           const DeploymentSpec& deployment, const Catalog& catalog, double link_share) {
   StepContext context;
   context.model = model;
   context.gpu = rack.gpu;
@@ -288,6 +294,8 @@ std::unique_ptr<StepModel> make_step_model(const ModelSpec& model, const RackSpe
   context.draft_tokens = deployment.speculation.draft_tokens;
   context.kv_format = deployment.kv_cache.format;
   context.engram = deployment.engram;
+  context.path = engine.path;
+  context.link_share = link_share;
   context.host = deployment.host;
   return make_step_model(context);
 }

@@ -91,6 +91,8 @@ struct StepContext {
   int draft_tokens = 0;               // drafted per request and step
   KvFormat kv_format = KvFormat::nvfp4;
   EngramPlacement engram = EngramPlacement::host;
+  EnginePath path = EnginePath::standard;
+  double link_share = 1;              // of the NVLink bandwidth that is left
   HostSpec host;                      // -1 in it: the cost file's value
 
   bool fused_experts() const;         // dispatch, experts and combine as one kernel
@@ -99,6 +101,6 @@ std::unique_ptr<StepModel> make_step_model(const StepContext& context);
 
 // The same for one engine of a scenario: cost file engine.cost, or the GPU's name.
 std::unique_ptr<StepModel> make_step_model(const ModelSpec& model, const RackSpec& rack, const EngineSpec& engine,
-                                           const DeploymentSpec& deployment, const Catalog& catalog);
+                                           const DeploymentSpec& deployment, const Catalog& catalog, double link_share = 1);
 
 }  // namespace rackcast

@@ -32,6 +32,7 @@ PoolOptions pool_of(const Scenario& s, const BuiltPool& built, EngineRole role) 
   shape.when_full = s.deployment.kv_cache.when_full;
   shape.prefix_cache = s.deployment.kv_cache.prefix_cache;
   shape.posts_behind_launch = s.deployment.kv_transfer.posting == KvPosting::behind_launch;
+  shape.adaptive_verify = s.deployment.speculation.verify == VerifyPolicy::adaptive;
   shape.drafts = s.deployment.speculation.draft_tokens > 0;
   shape.layers = s.fidelity == Fidelity::layered ? static_cast<std::uint32_t>(s.model.layer_count()) : 0;
   return pool;
@@ -213,6 +214,7 @@ BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces
   o.grace_s = s.workload.grace.value();
   o.preload = s.workload.warmup == WarmupMode::preload;
   o.seed = s.seed;
+  add_failures(s, catalog, run);
   run.context.gpus = s.deployment.gpus();
   run.context.rack_gpus = static_cast<double>(s.rack.gpus) * s.rack.racks;
   run.context.racks = s.rack.racks;

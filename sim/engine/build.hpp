@@ -34,6 +34,7 @@ class TraceCache {
 // Everything that a run borrows from; keep it alive as long as the simulation.
 struct BuiltRun {
   std::vector<BuiltPool> pools;
+  std::vector<std::unique_ptr<StepModel>> slowed;  // engines with part of their NVLink bandwidth
   SimulationOptions options;
   std::shared_ptr<const Trace> trace; // null for fixed lengths; the load borrows it
   std::unique_ptr<Load> load;
@@ -43,6 +44,8 @@ struct BuiltRun {
 
 // Throws UserError when something does not fit: memory line by line, or engines on the rack.
 BuiltRun build_run(const Scenario& scenario, const Catalog& catalog, TraceCache* traces = nullptr);
+
+void add_failures(const Scenario& scenario, const Catalog& catalog, BuiltRun& run);
 
 bool uses_trace(const WorkloadSpec& workload);
 // The file that a trace's name stands for: a path, or the recorded sessions under RACKCAST_DATA. Empty: the generated load.

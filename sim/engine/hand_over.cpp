@@ -18,7 +18,7 @@ void Simulation::start_hand_overs() {
     const double descriptors = transfer_.descriptors(tokens, runs) + transfer_.fixed_descriptors();
     const Link link = link_of(id);
     const double posting_s = transfer_.cost(link.nvlink).posting_s(descriptors);
-    const std::uint32_t move = moves_.add({MoveKind::hand_over, id, request.life, bytes, descriptors, posting_s});
+    const std::uint32_t move = moves_.add({MoveKind::hand_over, id, request.hand, bytes, descriptors, posting_s});
     const double ready_s = now_s_ + options_.transfer.control_s;
     const bool pull = options_.transfer.mode == KvTransferMode::pull;
     if (options_.transfer.posting == KvPosting::thread)
@@ -95,7 +95,7 @@ void Simulation::send_part(RequestId id, double ready_s, double tokens, double s
   if (bytes <= 0) return;
   const Link link = link_of(id);
   const double posting_s = transfer_.cost(link.nvlink).posting_s(descriptors);
-  const std::uint32_t move = moves_.add({MoveKind::part, id, request.life, bytes, descriptors, posting_s});
+  const std::uint32_t move = moves_.add({MoveKind::part, id, request.hand, bytes, descriptors, posting_s});
   ++request.parts_under_way;
   ready_s = std::max(ready_s, request.reserved_s + options_.transfer.control_s);
   queue_.add(transfer_.posted_by_thread_s(ready_s, link.from, posting_s) + link.latency_s, EventKind::transfer_posted, move);
@@ -107,16 +107,16 @@ void Simulation::send_part(RequestId id, double ready_s, double tokens, double s
 
 // pull: the descriptors of a move are due on the decode rank's host.
 void Simulation::transfer_ready(std::uint32_t slot) {
+  if (stale_free(slot)) return;
   const Move& move = moves_[slot];
-  if (stale(move)) return moves_.remove(slot);
   const Request& request = arena_[move.request];
   engines_[request.decode_engine].post(request.decode_rank, slot, move.posting_s);
   wake(request.decode_engine);
 }
 
 void Simulation::transfer_posted(std::uint32_t slot) {
+  if (stale_free(slot)) return;
   const Move& move = moves_[slot];
-  if (stale(move)) return moves_.remove(slot);
   const Link link = link_of(move.request);
   start_flow(slot, topology_.route(link.from, link.to));
 }
@@ -124,12 +124,28 @@ void Simulation::transfer_posted(std::uint32_t slot) {
 void Simulation::start_flow(std::uint32_t slot, std::span<const LinkId> path) {
   ++outcome_.flows;
   const auto bytes = static_cast<std::uint64_t>(std::max(1.0, std::round(moves_[slot].bytes)));
-  RACKCAST_CHECK(network_.start(now_s_, path, bytes, slot), "a link is down");
+  if (!network_.start(now_s_, path, bytes, slot)) stopped_.push_back(slot);
+}
+
+void Simulation::start_host_flow(std::uint32_t slot) {
+  const Request& request = arena_[moves_[slot].request];
+  start_flow(slot, topology_.host_route(gpu_of(request.prefill_engine, request.prefill_rank, moves_[slot].request)));
+}
+
+// Its link went down: it is sent again from the start when that is back.
+void Simulation::flow_stopped(std::uint32_t slot) {
+  if (!stale_free(slot)) stopped_.push_back(slot);
+}
+
+bool Simulation::stale_free(std::uint32_t slot) {
+  if (!stale(moves_[slot])) return false;
+  moves_.remove(slot);
+  return true;
 }
 
 void Simulation::flow_done(std::uint32_t slot) {
+  if (stale_free(slot)) return;
   const Move& move = moves_[slot];
-  if (stale(move)) return moves_.remove(slot);
   if (move.kind == MoveKind::host_load) {
     host_load_done(move.request);
     return moves_.remove(slot);

@@ -74,7 +74,7 @@ enum class MoveKind : std::uint8_t { hand_over, part, host_load };
 struct Move {
   MoveKind kind = MoveKind::hand_over;
   std::uint32_t request = 0;
-  std::uint32_t life = 0;             // of the request; another one: it was lost meanwhile, and the move goes nowhere
+  std::uint32_t life = 0;             // its request's hand, for host_load its life; another one: the move goes nowhere
   double bytes = 0, descriptors = 0, posting_s = 0;
 };
 

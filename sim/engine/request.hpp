@@ -15,7 +15,7 @@ using RequestId = std::uint32_t;
 constexpr RequestId no_request = 0xffffffffU;
 constexpr double not_yet_s = -1.0;
 
-enum class RequestState : std::uint8_t { waiting, loading, prefilling, prompt_done, handing_over, joining, decoding };
+enum class RequestState : std::uint8_t { waiting, loading, prefilling, prompt_done, handing_over, joining, decoding, stranded };
 
 struct Request {
   LoadRequest ask;
@@ -25,7 +25,10 @@ struct Request {
   // Where it is: engine and DP rank of the prompt, then of the answer.
   std::uint32_t prefill_engine = 0, prefill_rank = 0;
   std::uint32_t decode_engine = 0, decode_rank = 0;
-  std::uint32_t life = 0;               // moves of an earlier one are not its own
+  bool alive = false;                   // the slot is in use
+  bool admitted = false;                // its cache hits are known
+  std::uint32_t life = 0, hand = 0;     // of the request, and of its way to a decode engine: moves of earlier ones are not its own
+  std::uint32_t retries = 0;            // times that it lost its engine
   bool decode_reserved = false;         // a decode rank holds room for it
   bool sends_layers = false;            // its KV leaves while it is computed
   bool seeded = true;                   // the prefill engine's first token counts
@@ -67,11 +70,13 @@ class RequestArena {
     const RequestId id = free_.back();
     free_.pop_back();
     (*this)[id] = Request{};
+    (*this)[id].alive = true;
     ++live_;
     return id;
   }
 
   void remove(RequestId id) {
+    (*this)[id].alive = false;
     free_.push_back(id);
     --live_;
   }

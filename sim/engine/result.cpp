@@ -39,6 +39,7 @@ std::vector<RankBatch> mean_batch(const EngineTotals& t, const EngineShape& shap
   const double ranks = shape.ranks, steps = t.decode_iterations * ranks, iterations = static_cast<double>(t.iterations) * ranks;
   if (steps > 0) {
     b.decode_requests = t.decode_requests / steps;
+    if (t.verified_tokens > 0) query_tokens = t.verified_tokens / t.decode_requests;
     b.decode_tokens = b.decode_requests * query_tokens;
     b.decode_context = t.decode_context / steps;
     b.decode_query_context = query_tokens * b.decode_context;
@@ -84,6 +85,7 @@ Json pool_json(const BuiltPool& pool, const PoolOptions& options, const EngineTo
   if (steps > 0) {
     j["requests_per_rank"] = share(t.decode_requests, steps * ranks);
     j["context_per_request"] = share(t.decode_context, t.decode_requests);
+    j["verified_tokens_per_request_step"] = share(t.verified_tokens, t.decode_requests);
     j["kept_tokens_per_request_step"] = share(t.kept_tokens, t.decode_requests);
   }
   j["mean_batch_operators"] = operators_json(*pool.model, mean_batch(t, options.shape, query_tokens), 1);
@@ -217,8 +219,10 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
   j["basis"] = basis_by_metric(whole_run_totals, roles);
   if (o.transfer.count > 0)
     j["kv_transfer"] = {{"count", o.transfer.count}, {"bytes", o.transfer.bytes},
+                        {"descriptors", o.transfer.descriptors}, {"posting_s", o.transfer.posting_s},
                         {"mean_s", share(o.transfer.time_s, static_cast<double>(o.transfer.ended))},
                         {"mean_wait_for_room_s", share(o.transfer.wait_s, static_cast<double>(o.transfer.count))}};
+  if (!o.failures.empty()) j["failures"] = failures_json(built, o);
   j["memory"] = memory;
   const double rate = share(static_cast<double>(o.arrivals_measured), window_s);
   j["littles_law"] = {{"mean_in_flight", share(o.in_flight_area, window_s)}, {"arrivals_per_s", rate},

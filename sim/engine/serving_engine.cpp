@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/policy/adaptive_verification.hpp"
+
 namespace rackcast {
 
 namespace {
@@ -17,7 +19,7 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t id) { return seed * 0x9e3779
 
 ServingEngine::ServingEngine(std::uint32_t index, const EngineShape& shape, const StepModel& model,
                              const Acceptance& acceptance, std::uint64_t seed, RequestArena& arena, EngineEvents& events)
-    : index_(index), shape_(shape), model_(model), acceptance_(acceptance), seed_(seed), arena_(arena), events_(events),
+    : index_(index), shape_(shape), own_model_(model), acceptance_(acceptance), seed_(seed), arena_(arena), events_(events),
       batch_(shape.ranks), layered_(std::max(1U, shape.layers), mix(seed, index)) {
   ranks_.reserve(shape.ranks);
   for (std::uint32_t r = 0; r < shape.ranks; ++r) ranks_.emplace_back(shape.kv_tokens);
@@ -31,40 +33,36 @@ void ServingEngine::use_loads(std::span<TargetLoad> targets, std::span<DecodeRan
 
 bool ServingEngine::begin(double& duration_s) {
   RACKCAST_CHECK(!running_, "an engine began an iteration inside another");
+  if (halted_) return false;
   for (RankBatch& batch : batch_) batch.new_requests = batch.host_s = batch.host_behind_s = 0;
   for (const RequestId id : joining_) start_decoding(id);
   started_.swap(joining_);
   joining_.clear();
   chunks_.clear();
   post_descriptors();
-  const double query_tokens = acceptance_.query_tokens();
-  for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
-    RankBatch& batch = batch_[r];
-    if (has_decode()) {
-      if (shape_.when_full == KvFullPolicy::preempt) make_room_for_growth(r);
-      const double requests = ranks_[r].decoding;
-      const double context = ranks_[r].context + requests * query_tokens;  // the verified tokens see themselves
-      batch.decode_requests = requests;
-      batch.decode_tokens = requests * query_tokens;
-      batch.decode_context = context;
-      batch.decode_query_context = query_tokens * context;
-      batch.draft_requests = shape_.drafts ? requests : 0;
-    }
-    if (has_prefill()) compose_prefill(r);
+  if (has_decode() && shape_.when_full == KvFullPolicy::preempt)
+    for (std::uint32_t r = 0; r < shape_.ranks; ++r) make_room_for_growth(r);
+  if (has_decode()) {
+    verify_ = acceptance_.query_tokens() - 1;
+    if (shape_.adaptive_verify && decoding_ > 0) choose_verify_length();
+    fill_decode(1 + verify_);
   }
+  if (has_prefill())
+    for (std::uint32_t r = 0; r < shape_.ranks; ++r) compose_prefill(r);
   StepTime time;
   if (decoding_ == 0 && chunks_.empty()) {
     if (posted_.empty()) return false;
     for (const RankBatch& batch : batch_) time.host_s = std::max(time.host_s, batch.host_s + batch.host_behind_s);
     time.total_s = time.host_s;
   } else {
-    time = model_.step(batch_, expert_load);
+    time = model_->step(batch_, expert_load);
+    if (slowest_gpu_ > 1) slow(time);
   }
   duration_s = time.total_s;
   running_ = true;
   if (shape_.layers > 0 && time.total_s > time.host_s) {
     const double collapsed_s = time.total_s;
-    layered_.plan(model_, batch_, expert_load, time);
+    layered_.plan(*model_, batch_, expert_load, time);
     layered_.next(duration_s);
     if (totals_.iterations % basis_every == 0) {
       totals_.layered_collapsed_s += collapsed_s;
@@ -74,6 +72,44 @@ bool ServingEngine::begin(double& duration_s) {
   iteration_s_ = time.total_s;
   account(time);
   return true;
+}
+
+void ServingEngine::fill_decode(double query_tokens) {
+  for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
+    RankBatch& batch = batch_[r];
+    const double requests = ranks_[r].decoding;
+    const double context = ranks_[r].context + requests * query_tokens;  // the verified tokens see themselves
+    batch.decode_requests = requests;
+    batch.decode_tokens = requests * query_tokens;
+    batch.decode_context = context;
+    batch.decode_query_context = query_tokens * context;
+    batch.draft_requests = shape_.drafts ? requests : 0;
+  }
+}
+
+// Looked at again when the number of requests has moved, and now and then because contexts grow.
+void ServingEngine::choose_verify_length() {
+  constexpr std::uint32_t again_after = 64;  // steps
+  const bool moved = decoding_ * 10 > chosen_for_ * 11 || decoding_ * 11 < chosen_for_ * 10;
+  const int drafts = verify_;
+  if (chosen_for_ > 0 && !moved && ++chosen_ago_ < again_after) {
+    verify_ = chosen_verify_;
+    return;
+  }
+  std::vector<double> kept, seconds;
+  for (RankBatch& batch : batch_) {
+    batch.prefill_tokens = batch.prefill_requests = batch.prefill_context = batch.prefill_query_context = 0;
+    batch.prefill_tail_tokens = batch.prefill_tail_query_context = 0;
+  }
+  for (int length = 0; length <= drafts; ++length) {
+    fill_decode(1 + length);
+    kept.push_back(acceptance_.kept(length));
+    seconds.push_back(model_->step(batch_, expert_load).total_s);
+  }
+  verify_ = chosen_verify_ = best_verify_length(kept, seconds);
+  chosen_for_ = decoding_;
+  chosen_ago_ = 0;
+  advance_ = kept[static_cast<std::size_t>(verify_)] / acceptance_.mean();
 }
 
 // One after another on each rank's host.
@@ -104,11 +140,14 @@ void ServingEngine::account(const StepTime& time) {
   if (decoding_ > 0) {
     totals_.decode_iterations += 1;
     totals_.decode_requests += decoding_;
-    for (const RankBatch& batch : batch_) totals_.decode_context += batch.decode_context;
+    for (const RankBatch& batch : batch_) {
+      totals_.decode_context += batch.decode_context;
+      totals_.verified_tokens += batch.decode_tokens;
+    }
   }
   if (time.total_s <= time.host_s) return;  // nothing but posting
   if (totals_.iterations > basis_first && totals_.iterations % basis_every != 0) return;
-  const StepModel::BasisShare share = model_.basis_of(batch_);
+  const StepModel::BasisShare share = model_->basis_of(batch_);
   totals_.basis_sampled_s += time.total_s;
   totals_.basis.measured += share.measured * time.total_s;
   totals_.basis.published += share.published * time.total_s;
@@ -118,17 +157,21 @@ void ServingEngine::account(const StepTime& time) {
 
 void ServingEngine::end() {
   running_ = false;
+  if (shape_.role == EngineRole::decode)
+    for (const RequestId id : started_)  // unless it was put back before the step
+      if (arena_[id].state == RequestState::decoding && arena_[id].join_step == step_) events_.answer_started(id);
   if (decoding_ > 0) {
-    ++step_;
-    for (Rank& rank : ranks_) {
-      rank.context += rank.growth_per_step;
-      rank.grown += rank.growth_per_step;
+    progress_ += advance_;
+    if (progress_ >= 1 - 1e-12) {
+      progress_ -= 1;
+      ++step_;
+      for (Rank& rank : ranks_) {
+        rank.context += rank.growth_per_step;
+        rank.grown += rank.growth_per_step;
+      }
+      for (RequestId id = finishing_.take(arena_, step_); id != no_request; id = finishing_.take(arena_, step_))
+        finish_decoding(id);
     }
-    if (shape_.role == EngineRole::decode)
-      for (const RequestId id : started_)  // unless it was put back before the step
-        if (arena_[id].state == RequestState::decoding && arena_[id].join_step + 1 == step_) events_.answer_started(id);
-    for (RequestId id = finishing_.take(arena_, step_); id != no_request; id = finishing_.take(arena_, step_))
-      finish_decoding(id);
   }
   for (const Chunk& chunk : chunks_) {
     Request& request = arena_[chunk.id];
@@ -257,7 +300,7 @@ EngineTotals EngineTotals::minus(const EngineTotals& before) const {
   d.preemptions -= before.preemptions;
   for (double EngineTotals::*sum : {&EngineTotals::busy_s, &EngineTotals::prefill_tokens, &EngineTotals::prefill_requests,
                                     &EngineTotals::decode_iterations, &EngineTotals::decode_requests, &EngineTotals::decode_context,
-                                    &EngineTotals::prefill_busy_s, &EngineTotals::kept_tokens, &EngineTotals::basis_sampled_s, &EngineTotals::prefill_chunks,
+                                    &EngineTotals::prefill_busy_s, &EngineTotals::kept_tokens, &EngineTotals::verified_tokens, &EngineTotals::basis_sampled_s, &EngineTotals::prefill_chunks,
                                     &EngineTotals::prefill_context, &EngineTotals::prefill_query_context,
                                     &EngineTotals::prefill_tail_tokens, &EngineTotals::prefill_tail_query_context,
                                     &EngineTotals::layered_collapsed_s, &EngineTotals::layered_expected_s})

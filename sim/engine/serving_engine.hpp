@@ -28,6 +28,7 @@ struct EngineShape {
   KvFullPolicy when_full = KvFullPolicy::wait;
   bool prefix_cache = true;
   bool drafts = false;                // runs the draft model in decode steps
+  bool adaptive_verify = false;       // a step verifies as many drafts as pay
   bool posts_behind_launch = false;   // descriptors that its hosts post do not delay the launch of the step
   std::uint32_t layers = 0;           // fidelity layered: events of an iteration; 0: collapsed, one
 };
@@ -42,6 +43,7 @@ struct EngineTotals {
   double prefill_tail_tokens = 0, prefill_tail_query_context = 0;
   double decode_iterations = 0, decode_requests = 0, decode_context = 0;  // summed over decode steps (and ranks)
   double prefill_busy_s = 0;          // busy time of iterations that held prompt tokens
+  double verified_tokens = 0;         // query tokens of decode steps
   double kept_tokens = 0;             // answer tokens
   std::uint64_t preemptions = 0;
   double basis_sampled_s = 0;
@@ -77,6 +79,17 @@ class ServingEngine {
   // --- answers
   void reserve_decode(RequestId id, std::uint32_t rank);          // checked by the caller against decode_loads
   void join(RequestId id);                                        // from the next iteration on
+  void release_decode(RequestId id);                              // before it joined
+  // --- failures: an engine that is halted begins nothing; its running iteration never ends
+  void halt();
+  bool halted() const { return halted_; }
+  void keep_answer(RequestId id);                                 // what the user has of it becomes part of its prompt
+  std::vector<std::uint32_t> reset();                             // forgets all requests and KV; gives back moves not yet posted
+  void come_back();
+  void slow_down(std::uint32_t gpu, double factor);               // 1: as before
+  void use_model(const StepModel& model) { model_ = &model; }
+  const StepModel& own_model() const { return own_model_; }
+  std::uint32_t generation() const { return generation_; }        // of iterations: those of earlier ones never end
   // Descriptors of a move that the rank's host posts in the next iteration, whether or not there is anything to compute.
   void post(std::uint32_t rank, std::uint32_t move, double seconds) { posting_.push_back({rank, move, seconds}); }
   // --- iterations
@@ -100,7 +113,7 @@ class ServingEngine {
   const EngineShape& shape() const { return shape_; }
   const EngineTotals& totals() const { return totals_; }
   std::span<const RankBatch> batch() const { return batch_; }
-  const StepModel& model() const { return model_; }
+  const StepModel& model() const { return own_model_; }
   const KvCache& kv(std::uint32_t rank) const { return ranks_[rank].kv; }
   std::uint32_t waiting(std::uint32_t rank) const { return ranks_[rank].waiting.count; }
   std::uint32_t decoding(std::uint32_t rank) const { return ranks_[rank].decoding; }
@@ -131,6 +144,8 @@ class ServingEngine {
   bool has_prefill() const { return shape_.role != EngineRole::decode; }
   bool has_decode() const { return shape_.role != EngineRole::prefill; }
   void post_descriptors();
+  void fill_decode(double query_tokens);
+  void choose_verify_length();
   void compose_prefill(std::uint32_t r);
   bool admit(RequestId id, Rank& rank, std::uint32_t r);
   std::uint32_t schedule_chunk(RequestId id, Rank& rank, std::uint32_t r, std::uint32_t budget);
@@ -147,7 +162,8 @@ class ServingEngine {
 
   std::uint32_t index_;
   EngineShape shape_;
-  const StepModel& model_;
+  const StepModel& own_model_;
+  const StepModel* model_ = &own_model_;
   const Acceptance& acceptance_;
   std::uint64_t seed_;
   RequestArena& arena_;
@@ -163,9 +179,16 @@ class ServingEngine {
   double iteration_s_ = 0;            // of the iteration that runs
   FinishRing finishing_;
   LayeredStep layered_;
-  std::uint64_t step_ = 0;
+  std::uint64_t step_ = 0;            // of requests: a step that verifies less advances it by less than one
+  double progress_ = 0, advance_ = 1;
+  int verify_ = 0, chosen_verify_ = 0;  // drafts that a step verifies
+  std::uint32_t chosen_for_ = 0, chosen_ago_ = 0;
   std::uint32_t decoding_ = 0;        // over all ranks
-  bool running_ = false;
+  bool running_ = false, halted_ = false;
+  std::uint32_t generation_ = 0;
+  std::vector<double> slow_by_gpu_;   // empty: none is slow
+  double slowest_gpu_ = 1;
+  void slow(StepTime& time) const;
   EngineTotals totals_;
 };
 

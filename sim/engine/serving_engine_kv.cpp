@@ -53,7 +53,8 @@ bool ServingEngine::admit(RequestId id, Rank& rank, std::uint32_t r) {
   ++batch_[r].new_requests;
   const bool load = shares && events_.host_match(id);
   const std::uint32_t host_blocks = load ? request.host_held.blocks : request.held.blocks;
-  if (request.preemptions == 0) {
+  if (!request.admitted) {
+    request.admitted = true;
     request.hit_gpu_tokens = static_cast<std::uint32_t>(found);
     request.hit_host_tokens = (host_blocks - request.held.blocks) * request.ask.block_tokens;
   }

@@ -61,10 +61,12 @@ Simulation::Simulation(const SimulationOptions& options, Load& load, Network& ne
     host_tiers_.assign(topology_.nodes(), KvCache(options.host_tier_tokens_per_node));
   if (!host_tiers_.empty()) group_targets();
   is_awake_.assign(engines_.size(), 0);
+  down_.assign(engines_.size(), 0);
+  gone_.assign(engines_.size(), 0);
+  RACKCAST_CHECK(engines_.size() < 0x10000U, "too many engines for an event's id");
   // A flow's end may be reported from inside a call that starts another one, so it is only noted here.
   network_.on_done = [this](std::uint64_t tag, bool ok, double) {
-    RACKCAST_CHECK(ok, "a flow failed in a run without failures");
-    landed_.push_back(tag);
+    (ok ? landed_ : failed_).push_back(tag);
   };
 }
 
@@ -86,7 +88,7 @@ SimulationOutcome Simulation::run() {
   load_next_s_ = load_.next_time_s();
   double limit_s = never_s;
   for (;;) {
-    const bool now = !landed_.empty() || decode_room_changed_;  // something is left to do in this instant
+    const bool now = !landed_.empty() || !failed_.empty() || decode_room_changed_;  // something is left to do in this instant
     const double next_s = now ? now_s_ : std::min({queue_.next_time_s(), network_.next_time_s(), load_next_s_});
     if (window_closed_) limit_s = outcome_.window_end_s + options_.grace_s;
     const bool empty = arena_.live() == 0;
@@ -108,7 +110,7 @@ SimulationOutcome Simulation::run() {
   if (!window_closed_) close_window();
   check();
   outcome_.end_s = now_s_;
-  outcome_.unfinished_measured = outcome_.arrivals_measured - outcome_.finished_measured;
+  outcome_.unfinished_measured = outcome_.arrivals_measured - outcome_.finished_measured - outcome_.lost_measured;
   for (const ServingEngine& engine : engines_) {
     outcome_.engine_total.push_back(engine.totals());
     outcome_.iterations += engine.totals().iterations;
@@ -128,6 +130,8 @@ void Simulation::advance() {
   while (network_.next_time_s() <= now_s_) network_.fire();
   for (std::size_t i = 0; i < landed_.size(); ++i) flow_done(static_cast<std::uint32_t>(landed_[i]));
   landed_.clear();
+  for (std::size_t i = 0; i < failed_.size(); ++i) flow_stopped(static_cast<std::uint32_t>(failed_[i]));
+  failed_.clear();
   arrivals();
   schedule();
 }
@@ -135,25 +139,27 @@ void Simulation::advance() {
 void Simulation::handle(const Event& event) {
   switch (event.kind()) {
     case EventKind::iteration_done:
-      engines_[event.id].end();
-      wake(event.id);
-      break;
+    case EventKind::layer_done: iteration_event(event); break;
+    case EventKind::failure: fail(event.id); break;
+    case EventKind::failure_noticed: failure_noticed(event.id); break;
+    case EventKind::failure_over: failure_over(event.id); break;
     case EventKind::transfer_ready: transfer_ready(event.id); break;
     case EventKind::transfer_posted: transfer_posted(event.id); break;
     case EventKind::transfer_done: transfer_done(event.id); break;
     case EventKind::window_end: close_window(); break;
     case EventKind::sample: sample(); break;
-    case EventKind::layer_done: {
-      double duration_s = 0;
-      if (engines_[event.id].next_layer(duration_s)) {
-        queue_.add(now_s_ + duration_s, EventKind::layer_done, event.id);
-      } else {
-        engines_[event.id].end();
-        wake(event.id);
-      }
-      break;
-    }
   }
+}
+
+// The engine's index is in the lower half of the id, its generation in the upper one.
+void Simulation::iteration_event(const Event& event) {
+  const std::uint32_t e = event.id & 0xffffU;
+  ServingEngine& engine = engines_[e];
+  if (engine.generation() != event.id >> 16) return;  // it was cut off
+  double duration_s = 0;
+  if (event.kind() == EventKind::layer_done && engine.next_layer(duration_s)) return queue_.add(now_s_ + duration_s, EventKind::layer_done, event.id);
+  engine.end();
+  wake(e);
 }
 
 void Simulation::arrivals() {
@@ -180,7 +186,7 @@ void Simulation::schedule() {
       queue_.add(now_s_ + posted.after_s + (stale(moves_[posted.move]) ? 0 : link_of(moves_[posted.move].request).latency_s), EventKind::transfer_posted, posted.move);
     if (options_.transfer.mode == KvTransferMode::push_layerwise && engines_[e].shape().role == EngineRole::prefill)
       send_layers(engines_[e], engines_[e].iteration_s());
-    queue_.add(now_s_ + duration_s, engines_[e].shape().layers > 0 ? EventKind::layer_done : EventKind::iteration_done, e);
+    queue_.add(now_s_ + duration_s, engines_[e].shape().layers > 0 ? EventKind::layer_done : EventKind::iteration_done, e | engines_[e].generation() << 16);
   }
   awake_.clear();
 }
@@ -196,6 +202,7 @@ void Simulation::open_window() {
   outcome_.window_start_s = in_flight_since_s_ = now_s_;
   for (const ServingEngine& engine : engines_) window_start_totals_.push_back(engine.totals());
   if (std::isfinite(options_.duration_s)) queue_.add(now_s_ + options_.duration_s, EventKind::window_end, 0);
+  schedule_failures();
 }
 
 void Simulation::close_window() {
@@ -235,7 +242,7 @@ void Simulation::sample() {
 
 void Simulation::check() const {
   const std::uint64_t live = arena_.live();
-  RACKCAST_CHECK(outcome_.arrivals == outcome_.refused + finished_ + live, "requests got lost");
+  RACKCAST_CHECK(outcome_.arrivals == outcome_.refused + outcome_.lost + finished_ + live, "requests got lost");
   double in = 0, out = 0;
   for (const ServingEngine& engine : engines_) {
     engine.check();

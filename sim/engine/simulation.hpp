@@ -12,6 +12,7 @@
 
 #include "analysis/records.hpp"
 #include "sim/engine/event_queue.hpp"
+#include "sim/engine/failures.hpp"
 #include "sim/engine/kv_transfer.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/engine/serving_engine.hpp"
@@ -35,6 +36,7 @@ struct SimulationOptions {
   Acceptance acceptance;
   KvTransferOptions transfer{};
   std::int64_t host_tier_tokens_per_node = 0;  // 0: no host tier
+  FailureOptions failures{};
   double duration_s = 1800;           // of the measured window; infinite: until the load ends
   double grace_s = 30;
   bool preload = false;               // put the warmed cache in place instead of replaying the warm-up
@@ -61,6 +63,10 @@ struct SimulationOutcome {
   double window_start_s = 0, window_end_s = 0, end_s = 0;
   std::uint64_t arrivals = 0, arrivals_measured = 0, finished_measured = 0, unfinished_measured = 0;
   std::uint64_t refused = 0;          // longer than a rank's whole KV memory
+  std::uint64_t lost = 0, lost_measured = 0;        // with an engine, and not tried again
+  std::uint64_t retried_measured = 0;               // of those that finished: that began again after they lost an engine
+  std::vector<FailureRecord> failures;
+  Goodput goodput;                                  // filled when there are failures
   std::uint64_t preemptions = 0;
   double in_flight_area = 0;          // integral of measured requests in the system over the window, request seconds
   std::uint64_t events = 0, iterations = 0, flows = 0;
@@ -87,6 +93,7 @@ class Simulation final : private EngineEvents, private PrefixView {
   void group_targets();
   void advance();
   void handle(const Event& event);
+  void iteration_event(const Event& event);
   void arrivals();
   void schedule();
   void preload();
@@ -115,12 +122,39 @@ class Simulation final : private EngineEvents, private PrefixView {
   void flow_done(std::uint32_t slot);
   void transfer_done(std::uint32_t slot);
   void hand_over_done(RequestId id);
-  bool stale(const Move& move) const { return arena_[move.request].life != move.life; }
+  bool stale(const Move& move) const {
+    const Request& request = arena_[move.request];
+    return !request.alive || (move.kind == MoveKind::host_load ? request.life : request.hand) != move.life;
+  }
+  bool stale_free(std::uint32_t slot);                  // true: it was stale, and its slot is free
+  void start_host_flow(std::uint32_t slot);
+  void flow_stopped(std::uint32_t slot);
+
+  // simulation_failures.cpp
+  enum class Loss { nothing, destination, prompt, answer };
+  void schedule_failures();
+  void plan_failure(std::uint32_t source, double at_s, std::uint32_t engine, std::uint32_t gpu);
+  void plan_random_failure(std::uint32_t source, double after_s);
+  void fail(std::uint32_t index);
+  void failure_noticed(std::uint32_t index);
+  void failure_over(std::uint32_t index);
+  Loss loss_of(RequestId id, std::uint32_t dead) const;
+  void drop_destination(RequestId id);
+  void drop_request(RequestId id, Loss loss);
+  void start_again(RequestId id);
+  void lose(RequestId id);
+  void engine_back(std::uint32_t engine);
+  void give_up_answers();
+  void send_stopped();
+  void release_stranded();
+  bool any_up(std::size_t begin, std::size_t end) const;
+  bool any_left(std::size_t begin, std::size_t end) const;  // up, or coming back
 
   // simulation_flow.cpp: a request's way
   void arrive(const LoadRequest& ask);
   void route(RequestId id, bool first);
   void finish(RequestId id);
+  void remove(RequestId id);
   void host_load_done(RequestId id);
   KvCache* host_tier_of(std::uint32_t engine, std::uint32_t rank);
   const KvCache* host_tier_of(std::uint32_t engine, std::uint32_t rank) const;
@@ -154,7 +188,12 @@ class Simulation final : private EngineEvents, private PrefixView {
   std::vector<Target> decode_targets_;
   std::vector<std::pair<std::size_t, std::size_t>> decode_of_rack_;  // [begin, end) in decode_loads_
   std::vector<KvCache> host_tiers_;          // by node
-  std::vector<std::uint64_t> landed_;        // tags of flows that ended in this instant
+  std::vector<std::uint64_t> landed_, failed_;  // tags of flows that ended in this instant
+  std::vector<std::uint32_t> stopped_;       // moves that wait for a link
+  RequestQueue stranded_;                    // that no engine can take now
+  std::vector<std::uint32_t> failure_source_;  // of outcome_.failures
+  std::vector<char> down_, gone_;            // by engine: known to be away; and for good
+  std::uint32_t spare_gpus_ = 0;
   std::vector<LoadRequest> due_;
   RequestQueue handing_over_;                // computed prompts that wait for room in a decode engine
   bool decode_room_changed_ = false;

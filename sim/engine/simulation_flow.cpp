@@ -12,6 +12,7 @@ void Simulation::arrive(const LoadRequest& ask) {
   request.ask = ask;
   request.arrival_s = now_s_;
   request.life = ++lives_;
+  request.hand = ++lives_;
   request.prompt_tokens = std::max(1U, ask.input_tokens);
   const bool answers = engines_.size() > prompt_engines_ || engines_.front().shape().role == EngineRole::aggregated;
   request.answer_tokens = request.tokens_left = answers ? std::max(1U, ask.output_tokens) : 1;
@@ -30,6 +31,11 @@ void Simulation::arrive(const LoadRequest& ask) {
 }
 
 void Simulation::route(RequestId id, bool first) {
+  if (!any_left(0, prompt_engines_) || !any_left(prompt_engines_, engines_.size())) return lose(id);
+  if (!any_up(0, prompt_engines_)) {
+    arena_[id].state = RequestState::stranded;
+    return stranded_.push_back(arena_, id);
+  }
   const LoadRequest& ask = arena_[id].ask;
   const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens, .input_tokens = ask.input_tokens};
   const std::uint32_t target = router_->pick(query, target_loads_, *this);
@@ -58,8 +64,7 @@ void Simulation::start_host_load(RequestId id) {
   const Request& request = arena_[id];
   const std::uint32_t blocks = request.host_held.blocks - request.held.blocks;
   const double bytes = static_cast<double>(blocks) * request.ask.block_tokens * options_.transfer.bytes_per_token;
-  start_flow(moves_.add({MoveKind::host_load, id, request.life, bytes, 0, 0}),
-             topology_.host_route(gpu_of(request.prefill_engine, request.prefill_rank, id)));
+  start_host_flow(moves_.add({MoveKind::host_load, id, request.life, bytes, 0, 0}));
 }
 
 void Simulation::host_load_done(RequestId id) {
@@ -85,6 +90,10 @@ void Simulation::prompt_done(RequestId id) {
   }
   request.state = RequestState::handing_over;
   request.computed_s = now_s_;
+  if (!any_left(prompt_engines_, engines_.size())) {
+    engine.leave(id);
+    return lose(id);
+  }
   if (request.sends_layers) {
     if (request.parts_under_way == 0) hand_over_done(id);
     return;
@@ -111,7 +120,7 @@ void Simulation::finish(RequestId id) {
   ++finished_;
   computed_tokens_ += static_cast<double>(request.scheduled_tokens);
   answered_tokens_ += request.answer_tokens - request.tokens_from_prefill;
-  if (request.preemptions == 0) {
+  if (request.preemptions == 0 && request.retries == 0) {
     const std::uint32_t hits = std::min(request.hit_gpu_tokens + request.hit_host_tokens, request.prompt_tokens - 1);
     RACKCAST_CHECK(request.scheduled_tokens == request.prompt_tokens - hits, "a prompt was computed in part, or twice");
     RACKCAST_CHECK(request.tokens_from_prefill == (request.seeded ? 1U : 0U), "a prompt gave more than one token");
@@ -119,6 +128,9 @@ void Simulation::finish(RequestId id) {
   if (ask.phase == LoadPhase::measured) {
     count_in_flight(-1);
     ++outcome_.finished_measured;
+    if (request.retries > 0) ++outcome_.retried_measured;
+    if (!options_.failures.sources.empty())
+      outcome_.goodput.add(now_s_ - outcome_.window_start_s, static_cast<double>(ask.input_tokens) + request.answer_tokens);
     RequestRecord record;
     record.arrival_s = request.arrival_s;
     record.first_token_s = request.first_token_s;
@@ -139,7 +151,11 @@ void Simulation::finish(RequestId id) {
     record.preemptions = request.preemptions;
     observer_.finished(record);
   }
-  const std::uint64_t load_id = ask.id;
+  remove(id);
+}
+
+void Simulation::remove(RequestId id) {
+  const std::uint64_t load_id = arena_[id].ask.id;
   arena_.remove(id);
   load_.finished(load_id, now_s_);
   if (!window_closed_) load_next_s_ = now_s_;  // ask the load again in this instant

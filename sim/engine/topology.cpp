@@ -64,6 +64,15 @@ std::array<LinkId, 2> Topology::route(std::uint32_t from_gpu, std::uint32_t to_g
   return {nic_out_[from_gpu], nic_in_[to_gpu]};
 }
 
+void Topology::set_nvlink_share(double now_s, Network& network, std::uint32_t gpu, double share) const {
+  for (const auto* links : {&nvlink_out_, &nvlink_in_}) network.set_capacity(now_s, links->at(gpu), options_.nvlink_bytes_per_s * share);
+}
+
+void Topology::set_nic_share(double now_s, Network& network, std::uint32_t gpu, double share) const {
+  if (nic_out_.empty()) return;
+  for (const auto* links : {&nic_out_, &nic_in_}) network.set_capacity(now_s, links->at(gpu), options_.nic_bytes_per_s * share);
+}
+
 std::vector<LinkId> Topology::host_route(std::uint32_t gpu) const {
   if (host_in_.empty()) throw UserError("rack.gpu.host_bandwidth: a host tier needs a link from the GPU to its node's memory");
   if (node_memory_.empty()) return {host_in_[gpu]};

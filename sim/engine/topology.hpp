@@ -37,6 +37,9 @@ class Topology {
   std::array<LinkId, 2> route(std::uint32_t from_gpu, std::uint32_t to_gpu) const;
   // From the node's memory into a GPU. One link where the node's memory has no limit of its own.
   std::vector<LinkId> host_route(std::uint32_t gpu) const;
+  // A GPU whose NVLink ports or network card have `share` of their bandwidth; 0: none.
+  void set_nvlink_share(double now_s, Network& network, std::uint32_t gpu, double share) const;
+  void set_nic_share(double now_s, Network& network, std::uint32_t gpu, double share) const;
   std::uint32_t node_of(std::uint32_t gpu) const { return gpu / options_.gpus_per_node; }
   std::uint32_t nodes() const { return (options_.gpus_per_rack * options_.racks + options_.gpus_per_node - 1) / options_.gpus_per_node; }
   bool same_domain(std::uint32_t a, std::uint32_t b) const { return domain_of(a) == domain_of(b); }

@@ -14,6 +14,7 @@ namespace {
 class RoundRobin final : public Router {
  public:
   std::uint32_t pick(const RouteQuery&, std::span<const TargetLoad> targets, const PrefixView&) override {
+    while (targets[next_ % targets.size()].down) ++next_;
     return static_cast<std::uint32_t>(next_++ % targets.size());
   }
 
@@ -39,6 +40,7 @@ class LeastLoaded final : public Router {
 
  private:
   bool less(const TargetLoad& a, const TargetLoad& b) const {
+    if (a.down != b.down) return b.down;
     if (balance_ == BalancePolicy::count && a.requests != b.requests) return a.requests < b.requests;
     if (a.queued_tokens != b.queued_tokens) return a.queued_tokens < b.queued_tokens;
     return a.requests < b.requests;
@@ -57,7 +59,7 @@ class SessionAffinity final : public Router {
     constexpr std::uint32_t most = 1U << 20;
     const std::uint32_t slot = query.lane % most;
     if (slot >= home_.size()) home_.resize(std::size_t{slot} + 1, BlockIndex::none);
-    if (home_[slot] == BlockIndex::none) home_[slot] = first_.pick(query, targets, prefixes);
+    if (home_[slot] == BlockIndex::none || targets[home_[slot]].down) home_[slot] = first_.pick(query, targets, prefixes);
     return home_[slot];
   }
 
@@ -81,7 +83,7 @@ class PrefixAffinity final : public Router {
     homes.used = ++clock_;
     std::uint32_t home = BlockIndex::none, matched = 0;
     for (const std::uint32_t target : homes.targets) {
-      if (target == BlockIndex::none) continue;
+      if (target == BlockIndex::none || targets[target].down) continue;
       const std::uint32_t tokens = prefixes.matched_tokens(target, query);
       if (tokens > matched || (tokens == matched && tokens > 0 && targets[target].queued_tokens < targets[home].queued_tokens)) {
         home = target;
@@ -110,7 +112,7 @@ class PrefixAffinity final : public Router {
     if (at_home <= load_limit_ * targets[least].queued_tokens) return home;
     std::uint32_t neighbour = home;
     for (std::uint32_t t = targets[home].group_begin; t < targets[home].group_end; ++t)
-      if (targets[t].queued_tokens < targets[neighbour].queued_tokens) neighbour = t;
+      if (!targets[t].down && targets[t].queued_tokens < targets[neighbour].queued_tokens) neighbour = t;
     std::uint32_t best = home;
     double best_cost = at_home / load_limit_;
     for (const std::uint32_t other : {neighbour, least}) {

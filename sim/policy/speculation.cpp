@@ -52,6 +52,12 @@ Acceptance::Acceptance(int draft_tokens, double acceptance_length, std::span<con
   variance_ = std::max(0.0, second_moment - mean_ * mean_);
 }
 
+double Acceptance::kept(int drafts) const {
+  double sum = 1;
+  for (int i = 0; i < drafts; ++i) sum += at_least_[static_cast<std::size_t>(i)];
+  return sum;
+}
+
 std::uint32_t Acceptance::steps_for(std::uint32_t tokens, std::uint64_t seed) const {
   if (at_least_.empty()) return tokens;
   Draws draws{seed};

@@ -16,6 +16,7 @@ class Acceptance {
 
   int query_tokens() const { return static_cast<int>(at_least_.size()) + 1; }  // verified per step
   double mean() const { return mean_; }                                          // tau
+  double kept(int drafts) const;  // mean tokens of a step that verifies that many
   // Steps until at least `tokens` are kept. Drawn once per request from its own seed. Long requests draw their bulk from
   // the normal limit of the sum, and the rest step by step.
   std::uint32_t steps_for(std::uint32_t tokens, std::uint64_t seed) const;

@@ -1,7 +1,5 @@
 #include "sim/spec/deployment.hpp"
 
-#include <cmath>
-
 namespace rackcast {
 
 const std::vector<Choice> router_policies = {
@@ -25,6 +23,9 @@ const std::vector<Choice> eplb_policies = {
     {"periodic_async", "placed anew every interval; weights move while decoding goes on"},
     {"oracle", "placed anew every step at no cost: an upper bound"},
     {"random_replicas", "redundant slots hold random experts: a lower bound"}};
+const std::vector<Choice> engine_paths = {
+    {"standard", "one kernel an operation, as in engines for many users"},
+    {"low_latency", "steps of few tokens run fused kernels, a handful a layer; larger ones take the standard path"}};
 const std::vector<Choice> network_kinds = {{"simgrid", "SimGrid's max-min flows: the reference"},
                                            {"fluid", "an exact max-min solver of our own, faster in very large sweeps"}};
 const std::vector<Choice> fidelities = {{"collapsed", "one event an engine step"},
@@ -40,6 +41,8 @@ void fields(Visitor& v, EngineSpec& e) {
       .require(e.max_batched_tokens.count > 0, "must be > 0");
   v.field("max_requests_per_rank", e.max_requests_per_rank, "running requests: per rank for dep, per engine for tp")
       .require(e.max_requests_per_rank > 0, "must be > 0");
+  v.choice("path", e.path, engine_paths, "kernels of small steps")
+      .require(e.path == EnginePath::standard || e.tp > 0, "low_latency is for tensor-parallel engines: give tp");
   v.field("cost", e.cost, "cost file (costs/); empty: the one named like the GPU");
 }
 
@@ -66,28 +69,6 @@ void fields(Visitor& v, EplbSpec& e) {
       .require(e.redundant_experts >= 0, "must be >= 0");
   v.field("window", e.window, "decode steps of load that a placement rests on").require(e.window > 0, "must be > 0");
   v.field("interval", e.interval, "decode steps between rearrangements").require(e.interval > 0, "must be > 0");
-}
-
-// Mean tokens kept per step: 1 + a1 + a1*a2 + ...
-static double tokens_per_step(const std::vector<double>& acceptance) {
-  double kept = 1, reached = 1;
-  for (const double rate : acceptance) kept += reached *= rate;
-  return kept;
-}
-
-void fields(Visitor& v, SpeculationSpec& s) {
-  v.field("draft_tokens", s.draft_tokens, "drafted per step; a step verifies one more").require(s.draft_tokens >= 0 && s.draft_tokens <= 64, "must be 0 to 64");
-  bool shares = true;
-  for (const double rate : s.acceptance) shares = shares && rate >= 0 && rate <= 1;
-  v.field("acceptance", s.acceptance, "chance that a draft token is kept when all before it were, by position; empty: one rate that gives acceptance_length")
-      .require(shares, "rates must be in [0, 1]")
-      .require(s.acceptance.empty() || s.acceptance.size() == static_cast<std::size_t>(s.draft_tokens), "needs one rate per draft token");
-  const double implied = tokens_per_step(s.acceptance);
-  if (v.reading() && !s.acceptance.empty()) s.acceptance_length = implied;  // unless the file says it, too
-  v.field("acceptance_length", s.acceptance_length, "mean tokens kept per decode step (tau); follows from acceptance where that is given")
-      .require(s.acceptance_length >= 1, "must be >= 1")
-      .require(s.acceptance_length <= 1 + s.draft_tokens, "must be at most 1 + draft_tokens")
-      .require(s.acceptance.empty() || std::abs(implied - s.acceptance_length) <= 0.005 * implied, "contradicts acceptance (1 + a1 + a1*a2 + ...)");
 }
 
 void fields(Visitor& v, DeploymentSpec& d) {

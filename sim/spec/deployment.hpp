@@ -9,18 +9,20 @@
 #include "sim/policy/choices.hpp"
 #include "sim/spec/host.hpp"
 #include "sim/spec/kv_transfer.hpp"
+#include "sim/spec/speculation.hpp"
 
 namespace rackcast {
 
 enum class KvFormat { nvfp4, fp8_layout };             // V4.1: 890 or 1,630 B/token; others: the model's own first or second format
 enum class EngramPlacement { hbm, peer, host };
 enum class EplbPolicy { none, static_placement, periodic_sync, periodic_async, oracle, random_replicas };
+enum class EnginePath { standard, low_latency };
 enum class NetworkKind { simgrid, fluid };
 enum class Fidelity { collapsed, layered, flow };
 
 // YAML spelling and meaning, in enumerator order. Those of router, balance and when_full follow sim/policy/choices.hpp.
 extern const std::vector<Choice> router_policies, balance_policies, kv_full_policies, kv_formats, engram_placements,
-    eplb_policies, network_kinds, fidelities;
+    eplb_policies, engine_paths, network_kinds, fidelities;
 
 // One pool of identical engines. Exactly one of dep and tp is set (the other 0).
 struct EngineSpec {
@@ -29,6 +31,7 @@ struct EngineSpec {
   int tp = 0;                         // tensor parallel over this many ranks
   Tokens max_batched_tokens{16384};   // prefill token budget of one iteration: per rank for DEP, per engine for TP
   int max_requests_per_rank = 256;    // running requests; per rank for DEP, per engine for TP
+  EnginePath path = EnginePath::standard;
   std::string cost;                   // cost file; empty = the GPU's name
   int ranks() const { return dep > 0 ? dep : tp; }
   int gpus() const { return engines * ranks(); }
@@ -59,13 +62,6 @@ struct EplbSpec {
   int interval = 3000;                // decode steps between rearrangements
 };
 void fields(Visitor& v, EplbSpec& e);
-
-struct SpeculationSpec {
-  int draft_tokens = 0;               // verified per step = 1 + draft_tokens
-  double acceptance_length = 1.0;     // tau: mean tokens kept per decode step, 1 + sum of products of acceptance
-  std::vector<double> acceptance;     // per position; empty: constant rate that gives acceptance_length
-};
-void fields(Visitor& v, SpeculationSpec& s);
 
 struct DeploymentSpec {
   std::optional<EngineSpec> prefill, decode, aggregated;  // prefill+decode, or aggregated, or prefill alone

@@ -17,6 +17,16 @@ static void cross_rules(Visitor& v, const Scenario& s) {
            fmt::format("{}: an engine of {} ranks neither fits one NVLink domain of {} GPUs nor {}", name, ranks, domain,
                        pool->tp > 0 ? "may tensor parallelism leave it" : "fills whole ones"));
   }
+  for (std::size_t i = 0; i < s.failures.events.size(); ++i) {
+    const FailureSpec& f = s.failures.events[i];
+    const std::string where = fmt::format("failures.events[{}]", i);
+    const std::optional<EngineSpec>& pool = f.pool == FailurePool::prefill ? s.deployment.prefill
+                                            : f.pool == FailurePool::decode ? s.deployment.decode : s.deployment.aggregated;
+    v.rule("failures", pool.has_value(), where + ": there is no such pool");
+    if (!pool) continue;
+    v.rule("failures", f.engine < pool->engines, where + fmt::format(": the pool has engines 0 to {}", pool->engines - 1));
+    v.rule("failures", f.gpu < pool->ranks(), where + fmt::format(": an engine has GPUs 0 to {}", pool->ranks() - 1));
+  }
   const bool prefill_alone = s.deployment.prefill && !s.deployment.decode;
   v.rule("workload", !prefill_alone || s.workload.output_limit == 1,
          "prefill engines alone give one token a request: set workload.output_limit to 1, or add decode engines");
@@ -32,6 +42,7 @@ void fields(Visitor& v, Scenario& s) {
   v.reference("model", s.model, "models", "what is served").required();
   v.group("deployment", s.deployment, "engines and policies").required();
   v.group("workload", s.workload, "the load");
+  v.group("failures", s.failures, "what goes wrong meanwhile");
   v.group("prices", s.prices, "what tokens and GPU-hours cost");
   v.choice("network", s.network, network_kinds, "who computes how long data movements take");
   v.choice("fidelity", s.fidelity, fidelities, "how finely an engine step is simulated");

@@ -6,6 +6,7 @@
 
 #include "sim/base/catalog.hpp"
 #include "sim/spec/deployment.hpp"
+#include "sim/spec/failures.hpp"
 #include "sim/spec/model.hpp"
 #include "sim/spec/prices.hpp"
 #include "sim/spec/rack.hpp"
@@ -19,6 +20,7 @@ struct Scenario {
   ModelSpec model;
   DeploymentSpec deployment;
   WorkloadSpec workload;
+  FailuresSpec failures;
   PricesSpec prices;
   NetworkKind network = NetworkKind::simgrid;
   Fidelity fidelity = Fidelity::collapsed;

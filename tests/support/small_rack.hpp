@@ -12,7 +12,7 @@
 
 namespace rackcast::test {
 
-// step = fixed + max over ranks of (prompt tokens * per_token + decoding requests * per_request).
+// step = fixed + max over ranks of (prompt tokens * per_token + decoding requests * per_request) + most that a host posts.
 struct LinearSteps final : StepModel {
   double fixed_s = 0, per_token_s = 0, per_request_s = 0;
   LinearSteps(double fixed, double per_token, double per_request) : fixed_s(fixed), per_token_s(per_token), per_request_s(per_request) {}
@@ -21,7 +21,9 @@ struct LinearSteps final : StepModel {
     for (const RankBatch& rank : ranks)
       slowest = std::max(slowest, rank.prefill_tokens * per_token_s + rank.decode_requests * per_request_s);
     StepTime time;
-    time.total_s = time.other_s = fixed_s + slowest;
+    for (const RankBatch& rank : ranks) time.host_s = std::max(time.host_s, rank.host_s);
+    time.other_s = fixed_s + slowest;
+    time.total_s = time.other_s + time.host_s;
     return time;
   }
   BasisShare basis_of(std::span<const RankBatch>) const override { return {.assumed = 1}; }

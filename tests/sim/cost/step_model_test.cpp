@@ -154,3 +154,32 @@ BOOST_AUTO_TEST_CASE(shares_by_basis_sum_to_one) {
   BOOST_CHECK_CLOSE(share.measured + share.published + share.transferred + share.assumed, 1.0, 1e-9);
   BOOST_CHECK_GT(share.transferred, 0.5);
 }
+
+BOOST_AUTO_TEST_CASE(fused_kernels_speed_up_steps_of_few_tokens_and_leave_others_alone) {
+  StepContext c = context("deepseek-v4.1-flash", "b300", 4);
+  c.tensor_parallel = true;
+  StepContext fused = c;
+  fused.path = EnginePath::low_latency;
+  const auto total_of = [](const StepContext& s, const char* text) { return make_step_model(s)->step(batch(s, text)).total_s; };
+  BOOST_CHECK_LT(total_of(fused, "1*6@128K"), 0.7 * total_of(c, "1*6@128K"));
+  BOOST_CHECK_EQUAL(total_of(fused, "16*6@128K"), total_of(c, "16*6@128K"));
+}
+
+BOOST_AUTO_TEST_CASE(operators_of_the_fused_path_add_up_to_its_step) {
+  StepContext c = context("deepseek-v4.1-flash", "b300", 4);
+  c.tensor_parallel = true;
+  c.path = EnginePath::low_latency;
+  c.draft_tokens = 5;
+  const auto model = make_step_model(c);
+  const auto ranks = batch(c, "1*6@128K:5");
+  double sum = 0;
+  for (const OperatorCost& op : model->operators(ranks)) sum += op.time_s;
+  BOOST_CHECK_CLOSE(sum, model->step(ranks).total_s, 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(lost_nvlink_planes_slow_the_exchange) {
+  StepContext c = context("deepseek-v4.1-flash", "gb300", 32);
+  StepContext half = c;
+  half.link_share = 0.5;
+  BOOST_CHECK_GT(total(half, "1*8K@8K"), total(c, "1*8K@8K"));
+}

@@ -15,7 +15,7 @@ namespace {
 const Catalog catalog({RACKCAST_SOURCE_DIR "/scenarios"});
 
 KvTransferOptions options_of(const std::string& transport) {
-  const Scenario scenario = read_scenario("handover", catalog, {"deployment.kv_transfer.transport=" + transport, "workload.concurrency=1"});
+  const Scenario scenario = read_scenario(std::string(RACKCAST_SOURCE_DIR "/scenarios/handover.yaml"), catalog, {"deployment.kv_transfer.transport=" + transport, "workload.concurrency=1"});
   return build_run(scenario, catalog).options.transfer;
 }
 

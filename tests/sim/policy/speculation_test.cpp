@@ -54,3 +54,10 @@ BOOST_AUTO_TEST_CASE(the_bulk_draw_has_the_spread_of_step_by_step_draws) {
   const double spread = squares / draws - sum / draws * (sum / draws);
   BOOST_TEST(spread == variance / (mean * mean * mean) * tokens, boost::test_tools::tolerance(0.05));
 }
+
+BOOST_AUTO_TEST_CASE(a_step_that_verifies_fewer_drafts_keeps_less) {
+  const Acceptance acceptance(3, 1, std::vector<double>{0.8, 0.5, 0.5});
+  BOOST_CHECK_CLOSE(acceptance.kept(0), 1.0, 1e-9);
+  BOOST_CHECK_CLOSE(acceptance.kept(1), 1.8, 1e-9);
+  BOOST_CHECK_CLOSE(acceptance.kept(3), acceptance.mean(), 1e-9);
+}
