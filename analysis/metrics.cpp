@@ -46,6 +46,8 @@ const std::vector<MetricDefinition>& metric_definitions() {
       {"cost_usd_gpu_hour", "USD/h", "price of a GPU", false},
       {"cost_usd_per_mtok", "USD/Mtok", "GPU cost of a million tokens (input incl. cached + output)", true},
       {"revenue_usd_per_mtok", "USD/Mtok", "what a million tokens are sold for", false},
+      {"tok_per_joule", "tok/J", "total_tok_s_gpu / all-in power of a GPU", true},
+      {"kwh_per_mtok", "kWh/Mtok", "energy of a million tokens at that power", false},
       {"gpus", "", "GPUs of the deployed engines; every figure per GPU divides by it", false},
       {"rack_gpus", "", "GPUs of the racks, deployed or not", false},
       {"total_tok_s_rack", "tok/s", "total tokens per second of one rack", true},
@@ -111,6 +113,8 @@ Metrics metrics_of(const RequestStatistics& s, const MetricContext& c) {
   set("cost_usd_gpu_hour", c.gpu_usd_per_s * 3600);
   set("cost_usd_per_mtok", share(c.gpu_usd_per_s * 1e6, total));
   set("revenue_usd_per_mtok", share(revenue * 1e6, tokens));
+  set("tok_per_joule", share(total, c.gpu_watts));
+  set("kwh_per_mtok", share(c.gpu_watts * 1e6, total) / 3.6e6);
   set("gpus", c.gpus);
   set("rack_gpus", c.rack_gpus);
   set("total_tok_s_rack", total * c.gpus / c.racks);

@@ -36,6 +36,7 @@ struct MetricContext {
   double gpus = 0, rack_gpus = 0, racks = 1;
   double lanes = 0;                         // 0: open loop
   double gpu_usd_per_s = 0;                 // price of one GPU
+  double gpu_watts = 0;                     // all-in power of one GPU
   double cached_usd = 0, input_usd = 0, output_usd = 0;  // per token
   double lane_demand_tok_s = 0;             // of all lanes; 0: not lanes; infinite: lanes that never pause
   double sim_seconds = 0;

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 namespace rackcast {
 namespace {
 
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
 // One deployment: the limits hold up to `low` and do not from `high` on.
 struct Bracket {
   long low = -1, high = 0;
+  long step = 1;              // of the next look beyond what is known; doubles
+  double cap = unlimited;     // of its score below `high`
   bool closed = false;
-  double most_per_lane = 0;
 };
 
 class Planner {
@@ -19,9 +23,13 @@ class Planner {
   Planner(const PlannerOptions& options, const Measure& measure) : options_(options), measure_(measure) {}
 
   Plan run() {
-    brackets_.assign(options_.deployments, Bracket{-1, levels(), levels() == 0, 0});
-    while (round(false)) {
-    }
+    brackets_.assign(options_.deployments, Bracket{-1, levels(), 1, unlimited, levels() == 0});
+    start_ = levels() / 2;
+    search(pilots());
+    for (std::size_t d = 0; options_.most && d < brackets_.size(); ++d) brackets_[d].cap = std::min(brackets_[d].cap, options_.most(d));
+    std::vector<std::size_t> all(options_.deployments);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    search(all);
     settle_leaders();
     choose();
     return std::move(plan_);
@@ -30,30 +38,57 @@ class Planner {
  private:
   long levels() const { return static_cast<long>(options_.lanes.size()); }
 
-  // The fewest lanes at which this deployment could beat the best so far.
-  long needed(const Bracket& bracket) const {
-    if (bracket.most_per_lane <= 0) return 0;
-    const auto enough = std::find_if(options_.lanes.begin(), options_.lanes.end(), [&](double lanes) { return lanes * bracket.most_per_lane > best_; });
+  std::vector<std::size_t> pilots() {
+    const std::size_t n = options_.deployments;
+    std::vector<std::size_t> chosen;
+    if (n > 0) chosen.push_back(n / 3);
+    if (n > 1) chosen.push_back(std::max(2 * n / 3, n / 3 + 1));
+    for (const std::size_t d : chosen) brackets_[d].step = 2;  // nothing says yet where its limit lies
+    return chosen;
+  }
+
+  void search(const std::vector<std::size_t>& deployments) {
+    while (round(deployments)) {
+    }
+  }
+
+  // The fewest lanes at which any deployment could beat the best so far. All see one load: what its lanes ask does not
+  // depend on who serves them.
+  long needed() const {
+    if (most_per_lane_ <= 0) return 0;
+    const auto enough = std::find_if(options_.lanes.begin(), options_.lanes.end(), [&](double lanes) { return lanes * most_per_lane_ > best_; });
     return enough - options_.lanes.begin();
   }
 
-  std::optional<long> next_level(Bracket& bracket) {
+  std::optional<long> next_level(std::size_t deployment) {
+    Bracket& bracket = brackets_[deployment];
     if (bracket.closed) return std::nullopt;
-    const long need = needed(bracket);
-    if (need >= bracket.high && bracket.low + 1 < bracket.high) {
-      ++plan_.pruned;
+    bracket.closed = bracket.low + 1 >= bracket.high;
+    if (bracket.closed) return std::nullopt;
+    const long need = needed();
+    if (need >= bracket.high || bracket.cap <= best_) {
+      if (deployment != best_deployment_) ++plan_.pruned;
+      if (bracket.low < 0 && bracket.high == levels()) ++plan_.unseen;
       bracket.closed = true;
+      return std::nullopt;
     }
-    if (bracket.low + 1 >= bracket.high) bracket.closed = true;
-    if (bracket.closed) return std::nullopt;
-    if (need > bracket.low + 1) return need;  // a miss here drops the deployment
-    return bracket.low + (bracket.high - bracket.low) / 2;
+    long next = start_;
+    if (bracket.low >= 0 && bracket.high < levels()) {
+      next = bracket.low + (bracket.high - bracket.low) / 2;
+    } else if (bracket.low >= 0) {
+      next = std::min(bracket.low + bracket.step, levels() - 1);
+      bracket.step *= 2;
+    } else if (bracket.high < levels()) {
+      next = std::max(bracket.high - bracket.step, 0L);
+      bracket.step *= 2;
+    }
+    return std::max(next, need);  // below `need` it cannot win
   }
 
-  bool round(bool thorough) {
+  bool round(const std::vector<std::size_t>& deployments) {
     std::vector<PlanPoint> points;
-    for (std::size_t d = 0; d < brackets_.size(); ++d)
-      if (const auto level = next_level(brackets_[d])) points.push_back({d, static_cast<std::size_t>(*level), thorough});
+    for (const std::size_t d : deployments)
+      if (const auto level = next_level(d)) points.push_back({d, static_cast<std::size_t>(*level), false});
     if (!look(points)) return false;
     for (const PlanPoint& point : points) {
       Bracket& bracket = brackets_[point.deployment];
@@ -62,19 +97,20 @@ class Planner {
       if (!seen.valid) {
         ++plan_.invalid;
         bracket.closed = true;
-      } else if (seen.feasible) {
-        bracket.low = std::max(bracket.low, level);
-      } else {
-        bracket.high = std::min(bracket.high, level);
+        continue;
       }
-      if (seen.valid && seen.most_per_lane > 0) bracket.most_per_lane = std::max(bracket.most_per_lane, seen.most_per_lane);
+      most_per_lane_ = std::max(most_per_lane_, seen.most_per_lane);
+      if (!seen.feasible) {
+        bracket.high = std::min(bracket.high, level);
+        if (options_.fall_allowed < 1) bracket.cap = std::min(bracket.cap, seen.score / (1 - options_.fall_allowed));
+        continue;
+      }
+      bracket.low = std::max(bracket.low, level);
+      if (seen.score <= best_) continue;
+      best_ = seen.score;
+      best_deployment_ = point.deployment;
+      start_ = level;
     }
-    for (const PlanPoint& point : points)
-      if (const PlanMeasure& seen = plan_.measured.at(point); seen.feasible) best_ = std::max(best_, seen.score);
-    // All deployments see one load: what its lanes ask does not depend on who serves them.
-    double most = 0;
-    for (const Bracket& bracket : brackets_) most = std::max(most, bracket.most_per_lane);
-    for (Bracket& bracket : brackets_) bracket.most_per_lane = most;
     return true;
   }
 
@@ -94,7 +130,7 @@ class Planner {
   }
 
   double score_of(const Bracket& bracket, std::size_t deployment) const {
-    double best = -std::numeric_limits<double>::infinity();
+    double best = -unlimited;
     for (long level = 0; level <= bracket.low; ++level) {
       const auto seen = plan_.measured.find({deployment, static_cast<std::size_t>(level), false});
       if (seen != plan_.measured.end() && seen->second.feasible) best = std::max(best, seen->second.score);
@@ -147,7 +183,9 @@ class Planner {
   const PlannerOptions& options_;
   const Measure& measure_;
   std::vector<Bracket> brackets_;
-  double best_ = -std::numeric_limits<double>::infinity();
+  double best_ = -unlimited, most_per_lane_ = 0;
+  std::size_t best_deployment_ = 0;
+  long start_ = 0;            // where a deployment of which nothing is known is looked at first
   Plan plan_;
 };
 

@@ -1,9 +1,15 @@
 // The search behind `rackcast plan`: for every deployment the most lanes at which the limits still hold, by bisection on
 // simulations, and the best deployment at that point. It knows no scenario: what is measured comes through a function.
 //
-// Taken for granted: with more lanes a deployment never meets a limit again that it has missed. Pruning: a closed loop
-// cannot get more than its lanes ask of an instant server, so a deployment that misses a limit at the fewest lanes whose
-// whole demand would beat the best so far can be dropped; this removes no optimum as long as the first sentence holds.
+// Two pilot deployments are searched first; all others start at the pilots' best lane count.
+// Taken for granted: (1) with more lanes a deployment never meets a limit again that it has missed, and (2) with more
+// lanes its score falls by no more than `fall_allowed` (overload wastes that much at most).
+// A deployment is dropped when it cannot beat the best so far:
+// - a closed loop cannot get more than its lanes ask of an instant server, so it has to hold the limits at the fewest
+//   lanes whose whole demand would beat the best;
+// - where it misses a limit, its score is (by 2) a bound on its score at fewer lanes;
+// - `most` may know a bound from what its engines can compute.
+// None of these removes an optimum as long as (1) and (2) hold.
 #pragma once
 #include <functional>
 #include <map>
@@ -31,6 +37,8 @@ struct PlannerOptions {
   std::vector<double> lanes;     // ascending
   std::size_t leaders = 3;       // looked at again with long simulations
   std::size_t most_runs = 0;     // 0: no limit
+  double fall_allowed = 0.1;
+  std::function<double(std::size_t deployment)> most = {};  // no score of it is higher; asked after the pilots; empty: unknown
 };
 
 // All points of a round at once, so that they can run side by side; the answer does not depend on how many do.
@@ -41,7 +49,9 @@ struct Plan {
   PlanPoint best, runner_up;     // runner_up: of another deployment
   bool has_runner_up = false;
   bool out_of_runs = false;
-  std::size_t runs = 0, pruned = 0, invalid = 0;
+  std::size_t runs = 0, invalid = 0;
+  std::size_t pruned = 0;        // deployments dropped by a bound,
+  std::size_t unseen = 0;        // those of them that were never simulated
   std::map<PlanPoint, PlanMeasure> measured;
 };
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "sim/base/flatten.hpp"
 #include "sim/cli/mpi_pool.hpp"
 #include "sim/cli/progress.hpp"
+#include "sim/cli/stored_scenario.hpp"
 #include "sim/cli/verbs.hpp"
 
 namespace rackcast {
@@ -27,17 +27,6 @@ struct Arguments {
   std::size_t jobs = 0;
   bool json = false;
 };
-
-// A folder of `run --out`, a row of a store (number or the start of its id), or a scenario file.
-Scenario scenario_of(const std::string& what, const Catalog& catalog) {
-  if (std::filesystem::is_directory(what)) return read_scenario(what + "/resolved.yaml", catalog, {});
-  const std::size_t colon = what.rfind(':');
-  if (std::filesystem::exists(what) || colon == std::string::npos) return read_scenario(what, catalog, {});
-  const std::string id = what.substr(colon + 1);
-  for (const StoredResult& row : Store(what.substr(0, colon), Store::Mode::read).all())
-    if (std::to_string(row.id) == id || (id.size() >= 6 && row.key.starts_with(id))) return read_scenario(YamlSource{what, row.scenario}, catalog, {});
-  throw UserError(what, 0, 0, "", "the store has no such row; give its number or the first 6 or more digits of its id");
-}
 
 // Keys that only make sense together: an engine pool, the rack, the model, a price list change as a whole.
 std::string group_of(const std::string& key) {
@@ -126,7 +115,7 @@ const char* const shown[] = {"total_tok_s_gpu", "p90_tok_s_user", "ttft_p90_s", 
 int compare(const Arguments& arguments, const Program& program) {
   const Catalog catalog = program.catalog();
   ForkServer server(scenario_runner(catalog));
-  const std::vector<Step> steps = steps_between(scenario_of(arguments.from, catalog), scenario_of(arguments.to, catalog), catalog);
+  const std::vector<Step> steps = steps_between(read_scenario(scenario_source(arguments.from), catalog, {}), read_scenario(scenario_source(arguments.to), catalog, {}), catalog);
   if (steps.size() == 1) throw UserError("the two scenarios are the same, but for their names");
   LocalPool pool(server, arguments.jobs > 0 ? arguments.jobs : default_jobs());
   std::vector<StoredResult> rows(steps.size());

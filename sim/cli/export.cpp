@@ -3,11 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 
-#include "analysis/store.hpp"
 #include "sim/base/output.hpp"
 #include "sim/cli/export_plan.hpp"
+#include "sim/cli/stored_scenario.hpp"
 #include "sim/cli/verbs.hpp"
 
 namespace rackcast {
@@ -24,19 +23,6 @@ struct ExportOptions {
   std::string what, format, model, out;
   std::vector<std::string> sets;
 };
-
-// FILE.yaml, a folder that `run --out` made, or RESULTS.sqlite:ID.
-YamlSource scenario_source(const std::string& what) {
-  std::error_code code;
-  if (std::filesystem::is_directory(what, code)) return read_source(what + "/resolved.yaml");
-  const std::size_t colon = what.rfind(':');
-  if (colon == std::string::npos || what.ends_with(".yaml")) return read_source(what);
-  const Parsed<std::int64_t> id = parse_int64(std::string_view(what).substr(colon + 1));
-  if (!id) throw UserError(what, 0, 0, "", "is no folder and no RESULTS.sqlite:ID; the ID is a row's number");
-  const auto row = Store(what.substr(0, colon), Store::Mode::read).find_id(id.value);
-  if (!row) throw UserError(what, 0, 0, "", fmt::format("has no result {}", id.value));
-  return {what, row->scenario};
-}
 
 int write(const ExportOptions& options, const Catalog& catalog) {
   const auto* const format = std::ranges::find(formats, std::string_view(options.format), &Format::name);

@@ -146,6 +146,11 @@ void pools(const Json& b, Out out) {
                  number(at(t, "mean_s") * 1e3), number(at(t, "mean_wait_for_room_s") * 1e3));
 }
 
+void money(const Json& m, Out out) {
+  fmt::format_to(out, "\nmoney          tokens by list {} ({}), {}; GPU-hours {}, all-in power ({})\n", text(m, "token_list").empty() ? "none" : text(m, "token_list"),
+                 text(m, "token_list_source"), text(m, "period"), text(m, "gpu_price"), text(m, "gpu_price_and_power_source"));
+}
+
 void memory(const Json& b, Out out) {
   for (const Json& m : b.at("memory")) {
     fmt::format_to(out, "\nmemory of a {} GPU, {} GB\n", text(m, "pool"), number(at(m, "memory_bytes") / 1e9));
@@ -166,6 +171,7 @@ std::string run_table(const Json& result) {
   latency(result.at("breakdown"), out);
   cache_and_demand(result, out);
   pools(result.at("breakdown"), out);
+  if (manifest.contains("money")) money(manifest.at("money"), out);
   memory(result.at("breakdown"), out);
   for (const Json& note : manifest.at("notes")) fmt::format_to(out, "\nnote: {}\n", note.get<std::string>());
   return table;

@@ -54,7 +54,7 @@ ForkServer::Prepare scenario_runner(const Catalog& catalog) {
   const auto traces = std::make_shared<TraceCache>();
   return [&catalog, traces](const Fields& request) -> ForkServer::Task {
     auto scenario = std::make_shared<const Scenario>(read_scenario(YamlSource{"resolved scenario", request.at(0)}, catalog, {}));
-    if (uses_trace(scenario->workload)) traces->get(scenario->workload.trace);
+    traces->prepare(*scenario);
     return [scenario, &catalog, traces]() -> Fields {
       const Json result = run_scenario(*scenario, catalog, {.out_dir = {}, .progress = {}, .traces = traces.get()});
       return {result.at("metrics").dump(), result.at("manifest").dump(), result.at("breakdown").dump()};
@@ -77,8 +77,9 @@ std::string content_key(const Scenario& scenario, const Catalog& catalog) {
     hash.add(texts[name]);
   }
   std::error_code code;
-  const std::filesystem::path trace = trace_path(scenario.workload.trace);  // the recorded sessions may be absent
-  if (std::filesystem::is_regular_file(trace, code)) hash.add(fmt::format("{} {}", trace.filename().string(), std::filesystem::file_size(trace, code)));
+  for (const WorkloadSpec& part : parts_of(scenario.workload))
+    if (const std::filesystem::path trace = trace_path(part.trace);  // the recorded sessions may be absent
+        std::filesystem::is_regular_file(trace, code)) hash.add(fmt::format("{} {}", trace.filename().string(), std::filesystem::file_size(trace, code)));
   return hash.hex();
 }
 

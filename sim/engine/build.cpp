@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "sim/trace/closed_loop.hpp"
+#include "sim/trace/mixed_load.hpp"
 #include "sim/trace/open_loop.hpp"
 
 namespace rackcast {
@@ -111,8 +112,7 @@ KvTransferOptions transfer_of(const Scenario& s, const Catalog& catalog) {
   return o;
 }
 
-AgentxOptions agentx_of(const Scenario& s, const Trace& trace) {
-  const WorkloadSpec& w = s.workload;
+AgentxOptions agentx_of(const WorkloadSpec& w, std::uint64_t seed, const Trace& trace) {
   AgentxOptions o;
   o.trace = &trace;
   o.lanes = static_cast<std::uint32_t>(w.concurrency);
@@ -123,41 +123,52 @@ AgentxOptions agentx_of(const Scenario& s, const Trace& trace) {
   o.system_idle_cap_s = w.system_idle_cap.value();
   o.think_time = w.think_time;
   o.output_limit = static_cast<std::uint32_t>(w.output_limit);
-  o.seed = s.seed;
+  o.seed = seed;
   return o;
 }
 
-void add_load(const Scenario& s, TraceCache& traces, BuiltRun& run) {
-  const WorkloadSpec& w = s.workload;
+// One load, and what its lanes would ask of an instant server (0: no such bound).
+std::unique_ptr<Load> load_of(const WorkloadSpec& w, std::uint64_t seed, TraceCache& traces, BuiltRun& run) {
   const LengthOptions lengths{.input_tokens = static_cast<std::uint32_t>(w.input.count),
                               .output_tokens = static_cast<std::uint32_t>(w.output.count),
                               .range_ratio = w.range_ratio,
                               .output_limit = static_cast<std::uint32_t>(w.output_limit)};
-  const bool fixed_arrivals = w.kind == WorkloadKind::open_loop && w.arrivals == ArrivalKind::poisson;
   if (w.kind == WorkloadKind::closed_loop) {
-    run.load = make_closed_loop({.users = static_cast<std::uint32_t>(w.concurrency), .lengths = lengths,
-                                 .turns = static_cast<std::uint32_t>(w.turns), .shared_prefix = w.shared_prefix,
-                                 .prefix_groups = static_cast<std::uint32_t>(w.prefix_groups),
-                                 .requests = static_cast<std::uint64_t>(w.requests),
-                                 .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
-    return;
+    return make_closed_loop({.users = static_cast<std::uint32_t>(w.concurrency), .lengths = lengths,
+                             .turns = static_cast<std::uint32_t>(w.turns), .shared_prefix = w.shared_prefix,
+                             .prefix_groups = static_cast<std::uint32_t>(w.prefix_groups),
+                             .requests = static_cast<std::uint64_t>(w.requests),
+                             .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = seed});
   }
-  if (fixed_arrivals) {
-    run.load = make_open_loop({.rate_per_s = w.rate.value(), .lengths = lengths, .requests = static_cast<std::uint64_t>(w.requests),
-                               .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
-    return;
+  if (!uses_trace(w)) {
+    return make_open_loop({.rate_per_s = w.rate.value(), .lengths = lengths, .requests = static_cast<std::uint64_t>(w.requests),
+                           .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = seed});
   }
   const std::shared_ptr<const NamedTrace> named = traces.get(w.trace);
   if (!named->note.empty()) run.notes.push_back("workload.trace: " + named->note);
-  run.trace = std::shared_ptr<const Trace>(named, &named->trace);
+  const std::shared_ptr<const Trace> trace(named, &named->trace);
+  run.traces.push_back(trace);
   if (w.kind == WorkloadKind::open_loop) {
-    run.load = make_open_loop({.trace = run.trace.get(), .lengths = lengths, .requests = static_cast<std::uint64_t>(w.requests),
-                               .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = s.seed});
+    return make_open_loop({.trace = trace.get(), .lengths = lengths, .requests = static_cast<std::uint64_t>(w.requests),
+                           .warmup_requests = static_cast<std::uint64_t>(w.warmup_count), .seed = seed});
+  }
+  AgentxOptions agentx = agentx_of(w, seed, *trace);
+  agentx.plans = traces.plans(w.trace);
+  run.context.lane_demand_tok_s += traces.lane_demand_tok_s(w.trace, agentx, w.duration.value());
+  return make_agentx(agentx);
+}
+
+void add_load(const Scenario& s, TraceCache& traces, BuiltRun& run) {
+  const std::vector<WorkloadSpec> parts = parts_of(s.workload);
+  if (parts.size() == 1) {
+    run.load = load_of(parts.front(), s.seed, traces, run);
     return;
   }
-  const AgentxOptions agentx = agentx_of(s, *run.trace);
-  run.load = make_agentx(agentx);
-  run.context.lane_demand_tok_s = lane_demand(agentx, w.duration.value()).tokens_per_s;
+  std::vector<std::unique_ptr<Load>> loads;
+  for (const WorkloadSpec& part : parts) loads.push_back(load_of(part, s.seed, traces, run));
+  run.load = make_mixed_load(std::move(loads));
+  // Lanes without think time ask without end.
+  if (std::ranges::any_of(parts, [](const WorkloadSpec& part) { return part.kind != WorkloadKind::agentx; })) run.context.lane_demand_tok_s = 0;
 }
 
 void add_prices(const Scenario& s, BuiltRun& run) {
@@ -172,6 +183,7 @@ void add_prices(const Scenario& s, BuiltRun& run) {
                                                    : fmt::format("prices: list '{}' has no price for {}, so revenue is 0", s.prices.list.name, s.model.name));
   }
   const GpuSpec& gpu = s.rack.gpu;
+  run.context.gpu_watts = gpu.power.value();
   run.context.gpu_usd_per_s = (s.prices.gpu == GpuPriceKind::owning ? gpu.owning_price : gpu.rental_price).value();
 }
 
@@ -181,6 +193,31 @@ std::shared_ptr<const NamedTrace> TraceCache::get(const std::string& name) {
   std::shared_ptr<const NamedTrace>& trace = traces_[name];
   if (!trace) trace = std::make_shared<const NamedTrace>(open_trace(name));
   return trace;
+}
+
+std::shared_ptr<const SessionPlans> TraceCache::plans(const std::string& name) {
+  std::shared_ptr<const SessionPlans>& plans = plans_[name];
+  if (!plans) plans = session_plans(get(name)->trace);
+  return plans;
+}
+
+double TraceCache::lane_demand_tok_s(const std::string& name, const AgentxOptions& o, double duration_s) {
+  const std::string key = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", name, duration_s, o.lanes, o.start_min, o.start_max, o.warmup_requests,
+                                      o.tree_idle_cap_s, o.system_idle_cap_s, o.think_time, o.output_limit, o.seed);
+  const auto known = demands_.find(key);
+  if (known != demands_.end()) return known->second;
+  return demands_[key] = lane_demand(o, duration_s).tokens_per_s;
+}
+
+void TraceCache::prepare(const Scenario& scenario) {
+  for (const WorkloadSpec& w : parts_of(scenario.workload)) {
+    if (!uses_trace(w)) continue;
+    const std::shared_ptr<const NamedTrace> named = get(w.trace);
+    if (w.kind != WorkloadKind::agentx) continue;
+    AgentxOptions options = agentx_of(w, scenario.seed, named->trace);
+    options.plans = plans(w.trace);
+    lane_demand_tok_s(w.trace, options, w.duration.value());
+  }
 }
 
 bool uses_trace(const WorkloadSpec& w) {

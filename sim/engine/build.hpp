@@ -21,14 +21,20 @@ struct BuiltPool {
   MemoryPlan memory;
 };
 
-// Traces by the name that scenarios give them, each read or generated once. A process that forks runs reads them first:
-// all runs share the pages.
+// What runs can share of their loads: traces by the name that scenarios give them, each read or generated once, the plans
+// of their sessions, and what lanes ask of an instant server. A process that forks runs makes them first: all runs share
+// the pages.
 class TraceCache {
  public:
   std::shared_ptr<const NamedTrace> get(const std::string& name);
+  std::shared_ptr<const SessionPlans> plans(const std::string& name);
+  double lane_demand_tok_s(const std::string& name, const AgentxOptions& options, double duration_s);
+  void prepare(const Scenario& scenario);  // all that a run of it will ask for
 
  private:
   std::map<std::string, std::shared_ptr<const NamedTrace>> traces_;
+  std::map<std::string, std::shared_ptr<const SessionPlans>> plans_;
+  std::map<std::string, double> demands_;
 };
 
 // Everything that a run borrows from; keep it alive as long as the simulation.
@@ -36,7 +42,7 @@ struct BuiltRun {
   std::vector<BuiltPool> pools;
   std::vector<std::unique_ptr<StepModel>> slowed;  // engines with part of their NVLink bandwidth
   SimulationOptions options;
-  std::shared_ptr<const Trace> trace; // null for fixed lengths; the load borrows it
+  std::vector<std::shared_ptr<const Trace>> traces;  // recorded loads of the mix; the load borrows them
   std::unique_ptr<Load> load;
   MetricContext context;
   std::vector<std::string> notes;     // fallbacks and other things that a reader of the result must know

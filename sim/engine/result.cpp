@@ -161,10 +161,15 @@ Json manifest_json(const Scenario& scenario, const BuiltRun& built, const std::s
   j["name"] = scenario.name;
   j["seed"] = scenario.seed;
   j["network"] = network;
-  if (built.trace) {
-    j["trace"] = {{"source", built.trace->source}, {"content_hash", fmt::format("{:016x}", built.trace->content_hash)},
-                  {"sessions", built.trace->sessions.size()}, {"requests", built.trace->requests.size()}};
-  }
+  Json traces = Json::array();
+  for (const auto& trace : built.traces)
+    traces.push_back({{"source", trace->source}, {"content_hash", fmt::format("{:016x}", trace->content_hash)},
+                      {"sessions", trace->sessions.size()}, {"requests", trace->requests.size()}});
+  if (traces.size() == 1) j["trace"] = traces[0];
+  else if (!traces.empty()) j["trace"] = traces;
+  const PricesSpec& prices = scenario.prices;
+  j["money"] = {{"token_list", prices.list.name}, {"token_list_source", prices.list.source}, {"period", price_periods[static_cast<std::size_t>(prices.period)].name},
+                {"gpu_price", gpu_price_kinds[static_cast<std::size_t>(prices.gpu)].name}, {"gpu_price_and_power_source", scenario.rack.gpu.price_source}};
   j["notes"] = built.notes;
   j["scenario"] = yaml_of(scenario);
   return j;

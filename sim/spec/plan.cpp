@@ -1,5 +1,6 @@
 #include "sim/spec/plan.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -29,9 +30,13 @@ void fields(Visitor& v, ConstraintsSpec& c) {
 }
 
 void fields(Visitor& v, LoadNeed& l) {
-  v.field("lanes", l.lanes, "lanes that must be served (objective gpus)").require(l.lanes >= 0, "must be >= 0");
+  v.field("lanes", l.lanes, "lanes that must be served; 0: the most of day, or none asked for").require(l.lanes >= 0, "must be >= 0");
+  v.field("day", l.day, "lanes by hour of the day, UTC: 24 numbers; what a day earns, costs and burns is worked out from them")
+      .require(l.day.empty() || (l.day.size() == 24 && std::ranges::all_of(l.day, [](double lanes) { return lanes >= 0; })), "must be 24 numbers >= 0");
   v.field("spare_racks", l.spare_racks, "racks on top, so that as many may fail").require(l.spare_racks >= 0, "must be >= 0");
 }
+
+double LoadNeed::most() const { return day.empty() ? lanes : std::max(lanes, *std::ranges::max_element(day)); }
 
 void fields(Visitor& v, PlanSpec& p) {
   v.field("name", p.name, "shown in results").required();
@@ -42,8 +47,9 @@ void fields(Visitor& v, PlanSpec& p) {
   v.field("long_run", p.long_run, "simulated window for the leaders").require(p.long_run >= p.short_run, "must be >= short_run");
   v.field("leaders", p.leaders, "deployments looked at again with long runs").require(p.leaders >= 1, "must be >= 1");
   v.field("most_runs", p.most_runs, "budget of simulations; 0: none").require(p.most_runs >= 0, "must be >= 0");
+  v.field("bands", p.bands, "draws of the cost files' parameters for the best and the runner-up; 0: no bands").require(p.bands >= 0, "must be >= 0");
   v.group("load", p.load, "what must be served");
-  v.rule("load", p.objective != Objective::gpus || p.load.lanes > 0, "objective gpus needs load.lanes");
+  v.rule("load", p.objective != Objective::gpus || p.load.most() > 0, "objective gpus needs load.lanes or load.day");
   space_fields(v, p.space);
 }
 

@@ -26,8 +26,10 @@ struct ConstraintsSpec {
 void fields(Visitor& v, ConstraintsSpec& c);
 
 struct LoadNeed {
-  double lanes = 0;        // objective gpus: how many must be served
+  double lanes = 0;        // how many must be served
+  std::vector<double> day; // lanes by hour, UTC, Monday to Friday: 24 numbers; lanes is then the most of them
   int spare_racks = 0;     // on top, for a failure
+  double most() const;
 };
 void fields(Visitor& v, LoadNeed& l);
 
@@ -39,6 +41,7 @@ struct PlanSpec {
   Seconds short_run{120}, long_run{600};
   int leaders = 3;
   int most_runs = 0;       // 0: no limit
+  int bands = 8;           // draws of the cost parameters for the best and the runner-up; 0: none
   LoadNeed load;
   SpaceSpec space;         // deployments; concurrency is the plan's own axis
 };

@@ -95,7 +95,8 @@ Space::Space(SpaceSpec spec, std::string from, const Catalog& catalog, std::vect
 
 // Each key once, and known: the base with the key's first value must at least be readable up to the rules between keys.
 void Space::check_axes(Diagnostics& problems) const {
-  std::vector<std::string> known, seen;
+  std::vector<std::string> known;
+  std::vector<std::pair<std::string, std::size_t>> seen;  // key, axis
   for (const FlatValue& value : base_flat_) {
     known.push_back(value.key);
     for (std::size_t dot = value.key.find('.'); dot != std::string::npos; dot = value.key.find('.', dot + 1)) known.push_back(value.key.substr(0, dot));
@@ -109,9 +110,12 @@ void Space::check_axes(Diagnostics& problems) const {
         const std::string near = near_match(key.key, known);
         complain(fmt::format("{} is no key of a scenario{}", quote_input(key.key), near.empty() ? "" : "; " + near));
       }
-      for (const std::string& other : seen)
-        if (touches(other, key.key) || touches(key.key, other)) complain(fmt::format("{} is also set by another axis", quote_input(key.key)));
-      seen.push_back(key.key);
+      for (const auto& [other, axis] : seen) {
+        // Keys that go together are set in their order: a rack, then what differs from its file.
+        const bool refines = axis == i && other != key.key && touches(other, key.key);
+        if (!refines && (touches(other, key.key) || touches(key.key, other))) complain(fmt::format("{} is also set by another axis", quote_input(key.key)));
+      }
+      seen.emplace_back(key.key, i);
     }
   }
 }

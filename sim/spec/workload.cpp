@@ -1,11 +1,14 @@
 #include "sim/spec/workload.hpp"
 
+#include "sim/trace/mixed_load.hpp"
+
 namespace rackcast {
 
 const std::vector<Choice> workload_kinds = {
     {"agentx", "lanes replay recorded agent sessions, turn after turn, with their think times"},
     {"open_loop", "requests come at recorded or random times, whatever the server does"},
-    {"closed_loop", "each user sends the next request when the last one is done"}};
+    {"closed_loop", "each user sends the next request when the last one is done"},
+    {"mix", "several of them at once, each with its share of the lanes"}};
 const std::vector<Choice> arrival_kinds = {{"recorded", "as in the trace"}, {"poisson", "at random times of the given rate"}};
 const std::vector<Choice> warmup_modes = {{"replay", "primers and warm-up requests are served before the window starts"},
                                           {"preload", "prefix caches start with what warm-up would leave; no time is simulated for it"}};
@@ -43,6 +46,21 @@ static void length_fields(Visitor& v, WorkloadSpec& w) {
   v.field("prefix_groups", w.prefix_groups, "number of different common prefixes").require(w.prefix_groups > 0, "must be > 0");
 }
 
+void fields(Visitor& v, MixPart& p) {
+  v.field("share", p.share, "of the lanes, relative to the other parts").require(p.share > 0, "must be > 0");
+  v.choice("kind", p.kind, workload_kinds, "agentx or closed_loop")
+      .require(p.kind == WorkloadKind::agentx || p.kind == WorkloadKind::closed_loop, "must be agentx or closed_loop");
+  v.field("trace", p.trace, "agentx: as workload.trace").require(!p.trace.empty(), "must not be empty");
+  v.field("input", p.input, "closed_loop: nominal input length").require(p.input.count > 0, "must be > 0");
+  v.field("output", p.output, "closed_loop: nominal output length").require(p.output.count > 0, "must be > 0");
+  v.field("range_ratio", p.range_ratio, "closed_loop: lengths are uniform in [ratio * nominal, nominal]")
+      .require(p.range_ratio > 0 && p.range_ratio <= 1, "must be in (0, 1]");
+  v.field("turns", p.turns, "closed_loop: requests of a user's session").require(p.turns > 0, "must be > 0");
+  v.field("shared_prefix", p.shared_prefix, "closed_loop: share of the input that is a common prefix")
+      .require(p.shared_prefix >= 0 && p.shared_prefix < 1, "must be in [0, 1)");
+  v.field("prefix_groups", p.prefix_groups, "closed_loop: number of different common prefixes").require(p.prefix_groups > 0, "must be > 0");
+}
+
 void fields(Visitor& v, WorkloadSpec& w) {
   v.choice("kind", w.kind, workload_kinds, "who asks, and when");
   v.field("trace", w.trace,
@@ -54,8 +72,35 @@ void fields(Visitor& v, WorkloadSpec& w) {
   v.field("grace", w.grace, "after the window, requests in flight may finish and count").require(w.grace.value() >= 0, "must be >= 0 s");
   agentx_fields(v, w);
   length_fields(v, w);
+  v.list("mix", w.mix, "the loads of kind mix");
+  v.rule("mix", (w.kind == WorkloadKind::mix) == !w.mix.empty(), "kind mix needs parts, and only it has parts");
+  v.rule("mix", w.kind != WorkloadKind::mix || static_cast<std::size_t>(w.concurrency) >= w.mix.size(), "needs at least one lane a part");
   v.rule("rate", w.kind != WorkloadKind::open_loop || w.arrivals != ArrivalKind::poisson || w.rate.value() > 0,
          "poisson arrivals need a rate > 0, as in '20 /s'");
+}
+
+std::vector<WorkloadSpec> parts_of(const WorkloadSpec& w) {
+  if (w.kind != WorkloadKind::mix) return {w};
+  std::vector<double> shares;
+  for (const MixPart& part : w.mix) shares.push_back(part.share);
+  const std::vector<std::uint32_t> lanes = lanes_by_share(static_cast<std::uint32_t>(w.concurrency), shares);
+  std::vector<WorkloadSpec> parts;
+  for (std::size_t i = 0; i < w.mix.size(); ++i) {
+    const MixPart& part = w.mix[i];
+    WorkloadSpec one = w;
+    one.mix.clear();
+    one.kind = part.kind;
+    one.trace = part.trace;
+    one.concurrency = static_cast<int>(lanes[i]);
+    one.input = part.input;
+    one.output = part.output;
+    one.range_ratio = part.range_ratio;
+    one.turns = part.turns;
+    one.shared_prefix = part.shared_prefix;
+    one.prefix_groups = part.prefix_groups;
+    parts.push_back(std::move(one));
+  }
+  return parts;
 }
 
 }  // namespace rackcast

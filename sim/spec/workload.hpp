@@ -7,10 +7,23 @@
 
 namespace rackcast {
 
-enum class WorkloadKind { agentx, open_loop, closed_loop };
+enum class WorkloadKind { agentx, open_loop, closed_loop, mix };
 enum class ArrivalKind { recorded, poisson };
 enum class WarmupMode { replay, preload };
 extern const std::vector<Choice> workload_kinds, arrival_kinds, warmup_modes;
+
+// One load of a mix. What it does not say holds for all parts (think_time, warm-up, turns of the clock).
+struct MixPart {
+  double share = 1;                      // of the lanes, relative to the other parts
+  WorkloadKind kind = WorkloadKind::agentx;  // agentx or closed_loop
+  std::string trace = "generated-v1.0";
+  Tokens input{8192}, output{1024};
+  double range_ratio = 1.0;
+  int turns = 1;
+  double shared_prefix = 0.0;
+  int prefix_groups = 1;
+};
+void fields(Visitor& v, MixPart& p);
 
 struct WorkloadSpec {
   WorkloadKind kind = WorkloadKind::agentx;
@@ -36,7 +49,11 @@ struct WorkloadSpec {
   int turns = 1;                         // requests of one user's session that share a growing prefix
   double shared_prefix = 0.0;            // share of the input that is one of `prefix_groups` common prefixes
   int prefix_groups = 1;
+  std::vector<MixPart> mix;              // kind mix: several loads at once, their lanes add up to concurrency
 };
 void fields(Visitor& v, WorkloadSpec& w);
+
+// The workload of each part of a mix, with its lanes; of another kind: itself alone.
+std::vector<WorkloadSpec> parts_of(const WorkloadSpec& workload);
 
 }  // namespace rackcast

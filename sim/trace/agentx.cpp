@@ -31,15 +31,8 @@ struct InFlight {
 class Agentx final : public Load {
  public:
   explicit Agentx(const AgentxOptions& options)
-      : options_(options), due_(options.lanes), lanes_(options.lanes), next_row_(options.lanes) {
-    if (options.trace->block_ids_global)
-      throw UserError(options.trace->source, 0, 0, "", "holds arrivals of a service, no agent sessions; replay it with kind: open_loop");
-    for (const Session& session : options.trace->sessions) {
-      if (session.requests_count == 0) continue;
-      plans_.emplace_back(*options.trace, session);
-      if (plans_.back().nodes().empty()) plans_.pop_back();  // subagents of nobody
-    }
-    if (plans_.empty()) throw UserError(options.trace->source, 0, 0, "", "no session has a request of a main agent to replay");
+      : options_(options), shared_plans_(options.plans ? options.plans : session_plans(*options.trace)), plans_(*shared_plans_),
+        due_(options.lanes), lanes_(options.lanes), next_row_(options.lanes) {
     for (std::uint32_t lane = 0; lane < options.lanes; ++lane) place(lane);
     phase_ = primers_.empty() ? LoadPhase::warmup : LoadPhase::primer;
     start_measuring_when_warm();
@@ -198,7 +191,8 @@ class Agentx final : public Load {
   }
 
   AgentxOptions options_;
-  std::vector<SessionPlan> plans_;
+  std::shared_ptr<const SessionPlans> shared_plans_;
+  const SessionPlans& plans_;
   MinTree due_;
   std::vector<Lane> lanes_;
   std::vector<Primer> primers_;  // not given out yet
@@ -215,6 +209,19 @@ class Agentx final : public Load {
 };
 
 }  // namespace
+
+std::shared_ptr<const SessionPlans> session_plans(const Trace& trace) {
+  if (trace.block_ids_global)
+    throw UserError(trace.source, 0, 0, "", "holds arrivals of a service, no agent sessions; replay it with kind: open_loop");
+  auto plans = std::make_shared<SessionPlans>();
+  for (const Session& session : trace.sessions) {
+    if (session.requests_count == 0) continue;
+    plans->emplace_back(trace, session);
+    if (plans->back().nodes().empty()) plans->pop_back();  // subagents of nobody
+  }
+  if (plans->empty()) throw UserError(trace.source, 0, 0, "", "no session has a request of a main agent to replay");
+  return plans;
+}
 
 std::unique_ptr<Load> make_agentx(const AgentxOptions& options) { return std::make_unique<Agentx>(options); }
 

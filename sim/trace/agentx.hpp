@@ -4,14 +4,20 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "sim/trace/load.hpp"
 #include "sim/trace/session_plan.hpp"
 
 namespace rackcast {
 
+// The plans of a trace's sessions that can be replayed. They borrow the trace. UserError when there are none.
+using SessionPlans = std::vector<SessionPlan>;
+std::shared_ptr<const SessionPlans> session_plans(const Trace& trace);
+
 struct AgentxOptions {
   const Trace* trace = nullptr;       // borrowed for the load's life
+  std::shared_ptr<const SessionPlans> plans = {};  // of that trace, when several loads share them; null: each makes its own
   std::uint32_t lanes = 1;
   double start_min = 0.25, start_max = 0.75;  // start of a lane's first play, share of the session's span; 0 and 0: turn 0
   std::uint32_t warmup_requests = 10; // per lane, after the primers

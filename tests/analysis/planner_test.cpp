@@ -69,11 +69,14 @@ BOOST_AUTO_TEST_CASE(the_plan_is_the_optimum_of_the_whole_space_with_a_third_of_
 }
 
 BOOST_AUTO_TEST_CASE(pruning_happens_and_never_removes_the_optimum) {
-  std::size_t pruned = 0;
+  std::size_t pruned = 0, unseen = 0, runs_with = 0, runs_without = 0;
   for (std::uint64_t seed = 300; seed < 400; ++seed) {
     const World world = random_world(seed, 12);
     PlannerOptions options{.deployments = 12, .lanes = lanes_to(16), .leaders = 12, .most_runs = 0};
     const auto run = [&](bool bounds) {
+      options.fall_allowed = bounds ? 0.1 : 1;
+      options.most = nullptr;
+      if (bounds) options.most = [&](std::size_t d) { return world.capacity[d]; };
       return make_plan(options, [&](const std::vector<PlanPoint>& points) {
         std::vector<PlanMeasure> seen;
         for (const PlanPoint& p : points) {
@@ -85,12 +88,41 @@ BOOST_AUTO_TEST_CASE(pruning_happens_and_never_removes_the_optimum) {
     };
     const Plan with = run(true), without = run(false);
     BOOST_REQUIRE(with.found == without.found);
-    if (with.found) BOOST_TEST(with.measured.at(with.best).score == without.measured.at(without.best).score);
-    BOOST_TEST(with.runs <= without.runs + 12);
+    if (with.found) BOOST_TEST(with.measured.at(with.best).score == without.measured.at(without.best).score, "seed " << seed);
     pruned += with.pruned;
+    unseen += with.unseen;
+    runs_with += with.runs;
+    runs_without += without.runs;
     BOOST_TEST(without.pruned == 0u);
   }
-  BOOST_TEST(pruned > 100u);
+  BOOST_TEST(pruned > 500u);
+  BOOST_TEST(unseen > 100u);  // never simulated at all
+  BOOST_TEST(runs_with < runs_without / 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_score_that_falls_under_overload_as_far_as_allowed_hides_no_optimum) {
+  for (std::uint64_t seed = 500; seed < 600; ++seed) {
+    World world = random_world(seed, 12);
+    const std::vector<double> lanes = lanes_to(16);
+    const auto measure = [&](std::size_t d, std::size_t level) {
+      PlanMeasure seen = world.at(d, lanes[level]);
+      const double over = lanes[level] * world.demand / world.capacity[d];
+      if (over > 1) seen.score *= 1 - 0.09 * std::min(1.0, over - 1);
+      return seen;
+    };
+    double best = -1;
+    for (std::size_t d = 0; d < 12; ++d)
+      for (std::size_t level = 0; level < lanes.size(); ++level)
+        if (const PlanMeasure seen = measure(d, level); seen.feasible) best = std::max(best, seen.score);
+    const Plan plan = make_plan({.deployments = 12, .lanes = lanes}, [&](const std::vector<PlanPoint>& points) {
+      std::vector<PlanMeasure> seen;
+      for (const PlanPoint& p : points) seen.push_back(measure(p.deployment, p.level));
+      return seen;
+    });
+    BOOST_REQUIRE(plan.found == (best >= 0));
+    // The planner ends at the most lanes within the limits; a fall just before them may cost what is allowed.
+    if (plan.found) BOOST_TEST(plan.measured.at(plan.best).score >= 0.9 * best, "seed " << seed);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(nothing_feasible_is_no_plan_and_invalid_deployments_are_dropped) {
@@ -110,7 +142,7 @@ BOOST_AUTO_TEST_CASE(nothing_feasible_is_no_plan_and_invalid_deployments_are_dro
 
 BOOST_AUTO_TEST_CASE(a_budget_of_runs_is_kept) {
   const World world = random_world(5, 20);
-  const PlannerOptions options{.deployments = 20, .lanes = lanes_to(12), .leaders = 3, .most_runs = 45};
+  const PlannerOptions options{.deployments = 20, .lanes = lanes_to(12), .leaders = 3, .most_runs = 10};
   std::size_t runs = 0;
   const Plan plan = make_plan(options, [&](const std::vector<PlanPoint>& points) {
     runs += points.size();
@@ -118,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_budget_of_runs_is_kept) {
     for (const PlanPoint& p : points) seen.push_back(world.at(p.deployment, options.lanes[p.level]));
     return seen;
   });
-  BOOST_TEST(runs <= 45u);
+  BOOST_TEST(runs <= 10u);
   BOOST_TEST(plan.runs == runs);
   BOOST_TEST(plan.out_of_runs);
 }

@@ -88,6 +88,34 @@ BOOST_AUTO_TEST_CASE(a_vllm_script_is_a_script_and_names_its_sources) {
   BOOST_TEST(shell("\"$RACKCAST\" export scenarios/standard.yaml --format vllm | bash -s nonsense 0 x").code == 2);
 }
 
+BOOST_AUTO_TEST_CASE(every_format_names_the_engine_version_and_where_each_flag_comes_from) {
+  for (const char* format : {"vllm", "dynamo", "srt-slurm"}) {
+    const std::string text = rackcast("export scenarios/standard.yaml --format " + std::string(format)).out;
+    BOOST_TEST(text.find("vLLM 0.27") != std::string::npos, format);
+    BOOST_TEST(text.find("docs.vllm.ai") != std::string::npos, format);
+    for (const char* key : {"# deployment.decode.dep\n", "# deployment.prefill.max_batched_tokens\n", "# deployment.decode.max_requests_per_rank\n"})
+      BOOST_TEST(text.find(key) != std::string::npos, format << " " << key);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_best_of_a_plan_exports_with_its_numbers_by_its_id) {
+  const support::TemporaryFolder folder;
+  const std::string plan = folder.file("p.yaml",
+                                       "name: p\nbase: standard\nconstraints: {p90_tok_s_user: 200}\nlanes: {from: 8, to: 128, factor: 2}\nshort_run: 2 s\n"
+                                       "long_run: 4 s\nbands: 0\nset: [workload.kind=closed_loop, workload.input=1K, workload.output=64, network=fluid]\n"
+                                       "axes:\n  - {key: deployment.prefill.engines, values: [2, 4]}\n  - {key: deployment.decode.dep, values: [8, 16]}\n");
+  const Outcome outcome = rackcast("plan " + plan + " --out " + folder.path + "/p.sqlite");
+  BOOST_REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const auto after = [&](const std::string& word) {
+    const std::size_t at = outcome.out.find(word) + word.size();
+    return outcome.out.substr(at, outcome.out.find_first_of(" \n", at) - at);
+  };
+  const YAML::Node recipe = exported(folder.path + "/p.sqlite:" + after(" id ").substr(0, 12) + " --format srt-slurm");
+  BOOST_TEST(recipe["resources"]["prefill_workers"].as<std::string>() == after("prefill.engines="));
+  BOOST_TEST(recipe["resources"]["gpus_per_decode"].as<std::string>() == after("decode.dep="));
+  BOOST_TEST(rackcast("export " + folder.path + "/p.sqlite:ffffffffffff --format vllm").code == 2);
+}
+
 BOOST_AUTO_TEST_CASE(aggregated_tensor_parallel_engines_export_too) {
   const YAML::Node recipe = exported("scenarios/low-latency.yaml --format srt-slurm");
   BOOST_TEST(recipe["resources"]["gpus_per_agg"].as<int>() == 4);

@@ -2,6 +2,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/program.hpp"
@@ -47,13 +48,84 @@ BOOST_DATA_TEST_CASE(the_plan_finds_what_the_whole_sweep_finds_with_a_third_of_t
     if (m["p90_tok_s_user"].get<double>() >= load.limit && score > best) best = score, best_name = row["name"];
   }
   BOOST_REQUIRE_MESSAGE(best >= 0, "no scenario of the sweep meets the limit: " << all.err << all.out.substr(0, 600));
-  const support::Outcome planned = shell("\"$RACKCAST\" plan " + folder.file("p.yaml", plan_of(load)) + " --json");
+  const support::Outcome planned = shell("\"$RACKCAST\" plan " + folder.file("p.yaml", plan_of(load, "bands: 0\n")) + " --json");
   BOOST_REQUIRE_MESSAGE(planned.code == (best >= 0 ? 0 : 1), "exit " << planned.code << ", best of the sweep " << best << "\n" << planned.err);
   if (best < 0) return;
   const json plan = json::parse(planned.out);
   BOOST_TEST(plan["best"]["score"].get<double>() == best, "sweep: " << best_name << ", plan: " << plan["best"]["name"]);
   BOOST_TEST(plan["search"]["simulated_s"].get<double>() <= simulated / 3);
   BOOST_TEST(plan["front"].size() > 1u);
+  // What the step model says an engine can do at most is never less than what any simulation reaches.
+  for (const json& row : swept["results"]) {
+    const json& m = row["metrics"];
+    const double score = m["total_tok_s_gpu"].get<double>() * m["gpus"].get<double>() / m["rack_gpus"].get<double>();
+    bool found = false;
+    for (const json& bound : plan["search"]["bounds"]) {
+      if (bound["axes"]["deployment.prefill.engines"] != std::to_string(row["deployment"]["prefill"]["engines"].get<int>()) ||
+          bound["axes"]["deployment.decode.dep"] != std::to_string(row["deployment"]["decode"]["dep"].get<int>()))
+        continue;
+      found = true;
+      BOOST_TEST(score <= bound["most"].get<double>(), row["name"]);
+    }
+    BOOST_TEST(found, row["name"]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_answer_says_how_sure_it_is_what_binds_and_why_the_next_best_is_behind) {
+  const support::TemporaryFolder folder;
+  Load load = loads[0];
+  load.limit = 300;  // binds within the lane counts
+  const std::string file = folder.file("p.yaml", plan_of(load, "bands: 3\n"));
+  const support::Outcome outcome = shell("\"$RACKCAST\" plan " + file + " --json");
+  BOOST_REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const json plan = json::parse(outcome.out);
+  const json& m = plan["best"]["metrics"];
+  BOOST_TEST(m["total_tok_s_gpu_lo"].get<double>() < m["total_tok_s_gpu_hi"].get<double>());
+  BOOST_TEST(m["p90_tok_s_user"].get<double>() >= load.limit);
+  BOOST_TEST(plan["binding"]["constraint"] == "p90_tok_s_user");
+  BOOST_TEST(plan["binding"]["limit"] == load.limit);
+  BOOST_TEST(plan["binding"]["at"].get<double>() >= load.limit);
+  BOOST_TEST(plan["binding"]["next_value"].get<double>() < load.limit);
+  const double slope = (plan["binding"]["at"].get<double>() - plan["binding"]["next_value"].get<double>()) * plan["binding"]["shadow_price"]["per_unit"].get<double>();
+  BOOST_TEST(slope > 0);  // less speed buys throughput
+  BOOST_TEST(plan["runner_up"]["behind"].get<double>() >= 0);
+  BOOST_TEST(!plan["runner_up"]["why"]["text"].get<std::string>().empty());
+  for (const json& point : plan["front"]) BOOST_TEST(point["simulated"] == "long");
+  const support::Outcome text = shell("\"$RACKCAST\" plan " + file);
+  for (const char* word : {"best ", "band: ", "binding ", "shadow price: ", "runner-up ", "behind: ", "front ", "deepseek-2026-09"})
+    BOOST_TEST(text.out.find(word) != std::string::npos, word << "\n" << text.out);
+}
+
+BOOST_AUTO_TEST_CASE(a_load_over_racks_with_a_spare_one_and_a_day_of_it_with_peak_prices) {
+  const support::TemporaryFolder folder;
+  const std::string day = "load: {spare_racks: 1, day: [100, 100, 100, 100, 100, 100, 900, 900, 900, 900, 900, 900, 900, 900, 900, 900, 900, 900, 300, 300, 300, 300, 300, 300]}\n";
+  std::string text = plan_of(loads[0], "bands: 0\n" + day);
+  text.replace(text.find("throughput"), 10, "gpus");
+  const support::Outcome outcome = shell("\"$RACKCAST\" plan " + folder.file("p.yaml", text) + " --json");
+  BOOST_REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const json plan = json::parse(outcome.out);
+  const json& need = plan["need"];
+  const double lanes = plan["best"]["lanes"];
+  BOOST_TEST(need["racks"] == std::ceil(900 / lanes));
+  BOOST_TEST(need["spare_racks"] == 1);
+  BOOST_TEST(need["gpus"] == 72 * (std::ceil(900 / lanes) + 1));
+  BOOST_TEST(need["one_rack_down"]["limits_hold"] == true);
+  BOOST_TEST(need["gpu_price_source"].get<std::string>().size() > 10u);
+  const json& money = need["day"];
+  BOOST_REQUIRE(money["hours"].size() == 24u);
+  double revenue = 0;
+  for (const json& hour : money["hours"]) revenue += hour["revenue_usd"].get<double>();
+  BOOST_TEST(money["revenue_usd"].get<double>() == revenue, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(money["hours"][6]["period"] == "peak");
+  BOOST_TEST(money["hours"][10]["period"] == "off_peak");
+  // The same lanes at the same speed, at twice the price.
+  BOOST_TEST(money["hours"][6]["revenue_usd"].get<double>() == 2 * money["hours"][10]["revenue_usd"].get<double>(), boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(money["cost_usd"].get<double>() == 24 * need["cost_usd_hour"].get<double>(), boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(money["kwh"].get<double>() == 24 * need["power_kw"].get<double>(), boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(money["token_list"] == "deepseek-2026-09");
+  const support::Outcome none = shell("\"$RACKCAST\" plan " + folder.file("n.yaml", text) + " --set load.day=[1,2]");
+  BOOST_TEST(none.code == 2);
+  BOOST_TEST(none.err.find("must be 24 numbers") != std::string::npos, none.err);
 }
 
 BOOST_AUTO_TEST_CASE(set_changes_the_limits_and_a_limit_that_nothing_meets_is_exit_code_1) {

@@ -219,6 +219,27 @@ BOOST_AUTO_TEST_CASE(two_sweeps_on_one_store_take_turns) {
   BOOST_TEST(sweep.rows().size() == 12u);
 }
 
+BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_ends_the_sweep_with_what_to_do_and_the_next_start_runs_the_rest) {
+  Sweep sweep;
+  // 100 KiB a file stand for the disk; an ignored SIGXFSZ makes the write fail as a full disk does.
+  const support::Outcome full = shell("trap '' XFSZ; ulimit -f 100; " + sweep.command());
+  BOOST_TEST(full.code == 2);
+  BOOST_TEST(full.err.find("every finished result before this one is kept") != std::string::npos, full.err);
+  check_the_rest_runs(sweep, sweep.command(), 12);
+}
+
+BOOST_AUTO_TEST_CASE(a_store_of_another_version_is_refused_and_left_alone) {
+  Sweep sweep;
+  const support::Outcome first = shell(sweep.command());
+  BOOST_REQUIRE_MESSAGE(first.code == 0, first.err);
+  { std::fstream file(sweep.store, std::ios::in | std::ios::out | std::ios::binary); file.seekp(60); file.write("\0\0\0\x63", 4); }  // SQLite's user version
+  const support::Outcome other = shell(sweep.command());
+  BOOST_TEST(other.code == 2);
+  BOOST_TEST(other.err.find("has version 99 and this program writes version 1") != std::string::npos, other.err);
+  { std::fstream file(sweep.store, std::ios::in | std::ios::out | std::ios::binary); file.seekp(60); file.write("\0\0\0\x01", 4); }
+  BOOST_TEST(sweep.rows().size() == 12u);
+}
+
 BOOST_AUTO_TEST_CASE(bad_stores_and_files_are_told_with_exit_code_2) {
   Sweep sweep;
   std::ofstream(sweep.store) << std::string(5000, 'x');
