@@ -36,7 +36,14 @@ __device__ inline void mbarrier_wait(std::uint32_t barrier, unsigned parity) {
                "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
                "@done bra.uni over;\n bra.uni again;\n over: }" ::"r"(barrier), "r"(parity) : "memory");
 }
+// Arrives when all earlier cp.async of this thread have landed.
+__device__ inline void mbarrier_arrive_after_copies(std::uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
 __device__ inline void named_barrier(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+__device__ inline void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+// Before shared memory written by ordinary stores is read by the tensor cores or the copy engine.
+__device__ inline void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // --- clusters ---
 __device__ inline unsigned cluster_rank() {
@@ -76,12 +83,23 @@ __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
+// Four 8x8 matrices of 16-bit values, each row where a lane's address says.
+__device__ inline void stmatrix_x4(std::uint32_t address, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
 // --- sm_90a: warpgroup products ---
 #if RACKCAST_HAVE_WGMMA
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int Pending>
 __device__ inline void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory"); }
+// Keeps the compiler from moving reads of accumulators above a wait.
+template <int n>
+__device__ inline void accumulators_fence(float (&d)[n]) {
+#pragma unroll
+  for (int i = 0; i < n; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
 // Register budgets of the roles of a warp-specialised kernel.
 template <int Registers>
 __device__ inline void registers_down() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers)); }
@@ -90,8 +108,14 @@ __device__ inline void registers_up() { asm volatile("setmaxnreg.inc.sync.aligne
 #endif
 // Descriptor of a tile whose rows are 128 bytes, stored with the 128-byte swizzle (16-byte chunk index xor row % 8),
 // 1,024-byte aligned. Adding k * 2 moves k * 32 bytes along a row; adding rows * 8 moves down by rows (multiples of 8).
-__device__ inline std::uint64_t swizzled_tile(std::uint32_t address) {
-  return (std::uint64_t{1} << 62) | (std::uint64_t{64} << 32) | (std::uint64_t{1} << 16) | ((address & 0x3ffff) >> 4);
+// Rows are M (or N). Where rows are K (the other dimension is contiguous), `between` is the distance in bytes of tiles of
+// 64 such values.
+__device__ inline std::uint64_t swizzled_tile(std::uint32_t address, std::uint32_t between = 16) {
+  return (std::uint64_t{1} << 62) | (std::uint64_t{64} << 32) | (static_cast<std::uint64_t>(between >> 4) << 16) | ((address & 0x3ffff) >> 4);
+}
+// A descriptor so many bytes further. Only the low word changes: a 64-bit sum would cost more than it is worth.
+__device__ inline std::uint64_t tile_plus(std::uint64_t tile, std::uint32_t bytes) {
+  return (tile & 0xffffffff00000000ull) | static_cast<std::uint32_t>(static_cast<std::uint32_t>(tile) + (bytes >> 4));
 }
 
 }  // namespace rackcast::kernels

@@ -5,7 +5,8 @@
 #include "kernels/device.cuh"
 #include "kernels/device.hpp"
 #include "kernels/indexer_kernels.hpp"
-#include "kernels/wgmma.cuh"
+#include "kernels/hopper.cuh"
+#include "kernels/hopper_wgmma.cuh"
 
 namespace rackcast::kernels {
 namespace {
@@ -44,15 +45,7 @@ struct Place {  // where a CTA is on the line
   }
 };
 
-#if defined(RACKCAST_SM90_BODY)
-
-template <int columns>
-__device__ inline void multiply(float (&d)[columns / 2], std::uint64_t a, std::uint64_t b, bool accumulate) {
-  if constexpr (columns == 256) wgmma_e4m3_n256(d, a, b, accumulate);
-  else if constexpr (columns == 128) wgmma_e4m3_n128(d, a, b, accumulate);
-  else if constexpr (columns == 64) wgmma_e4m3_n64(d, a, b, accumulate);
-  else wgmma_e4m3_n32(d, a, b, accumulate);
-}
+#if RACKCAST_HAVE_WGMMA
 
 template <int columns>
 __device__ inline void copy_keys(const IndexerParams& p, const Line& line, std::uint32_t base, std::int64_t first, std::int64_t last) {
@@ -103,6 +96,7 @@ __device__ inline void weigh_tiles(const IndexerParams& p, const Line& line, std
   using Shared = IndexShared<columns>;
   constexpr int tokens = columns / heads;
   const int lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) & 3, row0 = warp * 16 + (lane >> 2), pair = lane & 3;
+  const std::uint64_t keys = swizzled_tile(base + Shared::keys), queries = swizzled_tile(base + Shared::query);
   int stage = 0;
   bool held = false;
   std::uint32_t parity = 0;
@@ -141,7 +135,7 @@ __device__ inline void weigh_tiles(const IndexerParams& p, const Line& line, std
       wgmma_fence();
 #pragma unroll
       for (int step = 0; step < 4; ++step)
-        multiply<columns>(dots, tile_descriptor(base + Shared::keys + stage * stage_bytes + step * 32), tile_descriptor(base + Shared::query + step * 32), step != 0);
+        wgmma_e4m3_64xNx32(dots, tile_plus(keys, stage * stage_bytes + step * 32), tile_plus(queries, step * 32), step != 0);
       wgmma_commit();
       float scale[2];
 #pragma unroll
@@ -180,7 +174,7 @@ __device__ inline void weigh_tiles(const IndexerParams& p, const Line& line, std
 
 template <int columns, int heads>
 __global__ void __launch_bounds__(384, 1) indexer_kernel(const __grid_constant__ IndexerParams p, const __grid_constant__ Line line) {
-#if defined(RACKCAST_SM90_BODY)
+#if RACKCAST_HAVE_WGMMA
   using Shared = IndexShared<columns>;
   extern __shared__ std::uint8_t shared_memory[];
   const std::uint32_t base = (shared_address(shared_memory) + 1023u) & ~1023u;
@@ -189,17 +183,17 @@ __global__ void __launch_bounds__(384, 1) indexer_kernel(const __grid_constant__
       mbarrier_init(base + Shared::barriers + stage * 16, 128);
       mbarrier_init(base + Shared::barriers + stage * 16 + 8, 4);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    mbarrier_init_fence();
   }
   __syncthreads();
   const std::int64_t total = static_cast<std::int64_t>(line.tiles_per_group) * line.groups_per_request * p.requests;
   const std::int64_t first = total * blockIdx.x / gridDim.x, last = total * (blockIdx.x + 1) / gridDim.x;
   const int warpgroup = threadIdx.x >> 7;
   if (warpgroup == 2) {
-    registers_decrease<40>();
+    registers_down<40>();
     copy_keys<columns>(p, line, base, first, last);
   } else {
-    registers_increase<232>();
+    registers_up<232>();
     weigh_tiles<columns, heads>(p, line, base, first, last, warpgroup);
   }
 #else

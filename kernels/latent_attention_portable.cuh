@@ -166,9 +166,10 @@ __global__ void __launch_bounds__(256, 1) latent_attention_portable(const __grid
     const float total = sum[r] + sums[(1 - half) * 64 + row];
     if (half == 0 && pair == 0) problem.store_lse(item, row, total > 0 ? largest[r] + log2f(total) : minus_infinity);
     const float weight = total > 0 ? problem.weight(item, row, total, largest[r]) : 0.f;
+    const OutputRow output = problem.output(item, row);
 #pragma unroll
     for (int j = 0; j < 32; ++j)
-      problem.store(item, row, half * 256 + 8 * j + 2 * pair, out[j][2 * r] * weight, out[j][2 * r + 1] * weight);
+      output.store(half * 256 + 8 * j + 2 * pair, out[j][2 * r] * weight, out[j][2 * r + 1] * weight);
   }
 }
 

@@ -35,6 +35,16 @@ struct LatentParams {
   float* partial_lse = nullptr;           // [tokens][splits][64], log2
 };
 
+// Where the values of a query row go: the result, or a split's part of it. Neither: a padding row.
+struct OutputRow {
+  __nv_bfloat16* values = nullptr;
+  float* partial = nullptr;
+  __device__ void store(int column, float a, float b) const {
+    if (partial) *reinterpret_cast<float2*>(partial + column) = make_float2(a, b);
+    else if (values) *reinterpret_cast<std::uint32_t*>(values + column) = pack_bf16(a, b);
+  }
+};
+
 // Byte offset of 16-byte chunk `chunk` (0..63 over the 512 values) of a row within a block.
 __device__ inline std::uint32_t chunk_offset(int row, int chunk) {
   return static_cast<std::uint32_t>((chunk >> 3) * tile_bytes + row * 128 + (((chunk & 7) ^ (row & 7)) << 4));

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/attention_reference.cuh"
 #include "kernels/device.hpp"
-#include "kernels/latent_splits.hpp"
+#include "kernels/latent_case.cuh"
 #include "kernels/mla_problem.cuh"
 #include "kernels/sparse_attention.hpp"
 
@@ -16,7 +15,6 @@ const Family& mla_attention_family();
 
 namespace {
 
-constexpr double tolerance = 1e-2;
 constexpr double softmax_scale = 0.07216878364870322;  // 192^-1/2: the head dimension before absorption
 
 struct MlaSource {
@@ -38,11 +36,10 @@ class MlaCase final : public Case {
   MlaCase(const GpuEnvironment& gpu, const Shape& shape, bool sm90, const PrepareOptions& options)
       : sm90_(sm90), sm_count_(gpu.sm_count), requests_(static_cast<int>(shape.number("requests"))), context_(static_cast<int>(shape.number("context"))),
         heads_(static_cast<int>(shape.number("heads"))), query_tokens_(static_cast<int>(shape.number("query_tokens"))) {
-    tiles_ = (rows() + 63) / 64;
     pages_ = (context_ + page_rows - 1) / page_rows;
     const std::size_t kv_values = static_cast<std::size_t>(requests_) * static_cast<std::size_t>(pages_) * page_rows * mla_qk_dims;
     sets_ = sets_needed(options, kv_values * 2 + q_size() * 2);
-    plan_ = plan_splits(requests_ * tiles_, context_, sm_count_);
+    outputs_ = LatentOutputs(requests_, rows(), context_, sm_count_);
     kv_ = DeviceBuffer<__nv_bfloat16>(kv_values * static_cast<std::size_t>(sets_));
     fill_bf16_normal(kv_.data(), kv_.size(), 1.f, options.seed);
     q_ = DeviceBuffer<__nv_bfloat16>(q_size() * static_cast<std::size_t>(sets_));
@@ -57,62 +54,29 @@ class MlaCase final : public Case {
     lengths_ = DeviceBuffer<std::int32_t>(std::span<const std::int32_t>(lengths));
     page_table_ = DeviceBuffer<std::int32_t>(std::span<const std::int32_t>(pages));
     host_lengths_ = lengths;
-    out_ = DeviceBuffer<__nv_bfloat16>(static_cast<std::size_t>(requests_) * static_cast<std::size_t>(rows()) * mla_value_dims);
-    lse_ = DeviceBuffer<float>(static_cast<std::size_t>(requests_) * static_cast<std::size_t>(rows()));
-    if (plan_.splits > 1) {
-      const std::size_t parts = static_cast<std::size_t>(requests_) * static_cast<std::size_t>(tiles_ * plan_.splits) * 64;
-      partial_out_ = DeviceBuffer<float>(parts * mla_value_dims);
-      partial_lse_ = DeviceBuffer<float>(parts);
-    }
     RACKCAST_CUDA_CHECK(cudaDeviceSynchronize());
   }
 
   int sets() const override { return sets_; }
-  std::string detail() const override { return "splits=" + std::to_string(plan_.splits); }
+  std::string detail() const override { return "splits=" + std::to_string(outputs_.plan.splits); }
 
   void launch(int set, Stream stream) override {
     const MlaParams p = params(set);
     if (sm90_) mla_attention_sm90(p, sm_count_, stream);
     else mla_attention_portable(p, stream);
-    if (plan_.splits > 1) combine_splits({p.partial_out, p.partial_lse, plan_.splits, requests_ * tiles_, tiles_, rows(), nullptr, p.out, p.lse}, stream);
+    outputs_.combine(nullptr, stream);
   }
 
   CheckResult check(const CheckOptions& options) override {
-    poison(out_.data(), out_.bytes());
-    poison(lse_.data(), lse_.bytes());
-    if (plan_.splits > 1) poison(partial_out_.data(), partial_out_.bytes());
+    outputs_.poison_all();
     launch(0, nullptr);
     RACKCAST_CUDA_CHECK(cudaDeviceSynchronize());
-    CheckResult result;
-    if (count_nan_bf16(out_.data(), out_.size()) || count_nan_f32(lse_.data(), lse_.size())) {
-      result.note = "an output was not written, or is not a number";
-      return result;
-    }
-    std::vector<SampledRow> samples;
-    for (int i = 0; i < 24; ++i) {
-      const std::uint64_t bits = random_bits(options.seed, static_cast<std::uint64_t>(i));
-      samples.push_back({i == 0 ? 0 : i == 1 ? requests_ - 1 : static_cast<int>((bits >> 8) % static_cast<std::uint64_t>(requests_)),
-                         i == 0 ? 0 : i == 1 ? rows() - 1 : static_cast<int>((bits >> 32) % static_cast<std::uint64_t>(rows()))});
-    }
+    if (!outputs_.written()) return {false, 1, 1, latent_tolerance, "an output was not written, or is not a number"};
+    const std::vector<SampledRow> samples = sample_rows(outputs_, 24, options.seed);
     const MlaSource source{params(0)};
-    const DeviceBuffer<SampledRow> device_samples{std::span<const SampledRow>(samples)};
-    DeviceBuffer<double> logits(samples.size() * static_cast<std::size_t>(context_ + query_tokens_)), out(samples.size() * mla_value_dims), lse(samples.size());
-    attention_reference_kernel<<<static_cast<unsigned>(samples.size()), 256>>>(source, device_samples.data(), mla_qk_dims, mla_value_dims, softmax_scale,
-                                                                                 logits.data(), context_ + query_tokens_, out.data(), lse.data());
-    RACKCAST_LAUNCH_CHECK();
-    const std::vector<double> want = out.to_host(), want_lse = lse.to_host();
-    std::vector<double> got, got_lse;
-    for (const SampledRow& sample : samples) {
-      const std::size_t row = static_cast<std::size_t>(sample.item) * static_cast<std::size_t>(rows()) + static_cast<std::size_t>(sample.row);
-      std::vector<std::uint16_t> values(mla_value_dims);
-      copy_to_host(values.data(), out_.data() + row * mla_value_dims, mla_value_dims * 2);
-      for (const std::uint16_t bits : values) got.push_back(bf16_to_double(bits));
-      float value = 0;
-      copy_to_host(&value, lse_.data() + row, 4);
-      got_lse.push_back(static_cast<double>(value));
-    }
-    result = both(compare(want, got, tolerance, options), compare(want_lse, got_lse, 2e-3, options));
-    if (requests_ * context_ <= 1024) result = both(result, compare_with_host(source, samples[1], want, options));
+    std::vector<double> reference;
+    CheckResult result = compare_samples(source, samples, outputs_, mla_qk_dims, context_ + query_tokens_, softmax_scale, 0, options, reference);
+    if (requests_ * context_ <= 1024) result = both(result, compare_with_host(source, samples[1], reference, options));
     return result;
   }
 
@@ -131,59 +95,40 @@ class MlaCase final : public Case {
     p.heads = heads_;
     p.pages_per_request = pages_;
     p.pool_rows = requests_ * pages_ * page_rows;
-    p.tiles = tiles_;
+    p.tiles = outputs_.tiles();
     p.scale_log2 = static_cast<float>(softmax_scale * 1.4426950408889634);
-    p.splits = plan_.splits;
-    p.blocks_per_split = plan_.blocks_per_split;
-    p.out = out_.data();
-    p.lse = lse_.data();
-    p.partial_out = partial_out_.data();
-    p.partial_lse = partial_lse_.data();
+    outputs_.give(p);
     return p;
   }
 
   CheckResult compare_with_host(const MlaSource& source, const SampledRow& sample, const std::vector<double>& gpu, const CheckOptions& options) {
     const auto request = static_cast<std::size_t>(sample.item);
     const int visible = host_lengths_[request] - query_tokens_ + sample.row / heads_ + 1;
-    std::vector<std::uint16_t> bits(mla_qk_dims);
-    copy_to_host(bits.data(), source.p.q + (request * static_cast<std::size_t>(rows()) + static_cast<std::size_t>(sample.row)) * mla_qk_dims, bits.size() * 2);
-    std::vector<double> query, keys;
-    for (const std::uint16_t b : bits) query.push_back(bf16_to_double(b));
+    const std::vector<double> query =
+        bf16_row(source.p.q + (request * static_cast<std::size_t>(rows()) + static_cast<std::size_t>(sample.row)) * mla_qk_dims, mla_qk_dims);
+    std::vector<double> keys;
     const std::vector<std::int32_t> pages = page_table_.to_host();
     for (int k = 0; k < visible; ++k) {
       const auto page = static_cast<std::size_t>(pages[request * static_cast<std::size_t>(pages_) + static_cast<std::size_t>(k / page_rows)]);
-      copy_to_host(bits.data(), source.p.kv + (page * page_rows + static_cast<std::size_t>(k % page_rows)) * mla_qk_dims * 2, bits.size() * 2);
-      for (const std::uint16_t b : bits) keys.push_back(bf16_to_double(b));
+      const auto row = page * page_rows + static_cast<std::size_t>(k % page_rows);
+      for (const double value : bf16_row(source.p.kv + row * mla_qk_dims * 2, mla_qk_dims)) keys.push_back(value);
     }
     const AttentionRow host = attention_reference(query, keys, keys, mla_value_dims, softmax_scale, -__builtin_huge_val());
     return compare(host.out, std::span<const double>(gpu).subspan(mla_value_dims, mla_value_dims), 1e-9, options);
   }
 
   bool sm90_;
-  int sm_count_, requests_, context_, heads_, query_tokens_, tiles_ = 1, pages_ = 1, sets_ = 1;
-  SplitPlan plan_;
+  int sm_count_, requests_, context_, heads_, query_tokens_, pages_ = 1, sets_ = 1;
+  LatentOutputs outputs_;
   std::vector<std::int32_t> host_lengths_;
-  DeviceBuffer<__nv_bfloat16> kv_, q_, out_;
+  DeviceBuffer<__nv_bfloat16> kv_, q_;
   DeviceBuffer<std::int32_t> lengths_, page_table_;
-  DeviceBuffer<float> lse_, partial_out_, partial_lse_;
-};
-
-class MlaLauncher final : public Launcher {
- public:
-  const Family& family() const override { return mla_attention_family(); }
-  std::vector<std::string> implementations(const GpuEnvironment& gpu, const Shape&) const override {
-    if (gpu.cc_major == 9 && gpu.cc_minor == 0) return {"sm90", "portable"};
-    return {"portable"};
-  }
-  std::unique_ptr<Case> prepare(const GpuEnvironment& gpu, const Shape& shape, const std::string& implementation, const PrepareOptions& options) const override {
-    return std::make_unique<MlaCase>(gpu, shape, implementation == "sm90", options);
-  }
 };
 
 }  // namespace
 
 const Launcher& mla_attention_launcher() {
-  static const MlaLauncher launcher;
+  static const LatentLauncher<MlaCase> launcher(mla_attention_family());
   return launcher;
 }
 

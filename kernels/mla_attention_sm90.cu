@@ -11,7 +11,7 @@ void mla_attention_sm90(const MlaParams& params, int sm_count, Stream stream) {
   RACKCAST_CUDA_CHECK(prepared);
   const int items = params.requests * params.tiles * params.splits;
   MlaProblem problem{params, byte_matrix_map(params.kv, params.pool_rows, mla_qk_dims * 2, stage_rows)};
-  latent_attention_sm90<MlaProblem><<<items < sm_count ? items : sm_count, latent_threads, bytes, stream>>>(problem);
+  latent_attention_sm90<MlaProblem><<<items < sm_count ? items : sm_count, latent_threads<MlaProblem>, bytes, stream>>>(problem);
   RACKCAST_LAUNCH_CHECK();
 }
 

@@ -31,6 +31,7 @@ struct MlaProblem {
   static constexpr RowSource source = RowSource::pages;
   static constexpr bool half = false;
   static constexpr bool causal = true;
+  static constexpr bool wide_products = true;
   static constexpr int consumer_registers = 232;
   static constexpr int producer_registers = 40;
   struct Raw {};
@@ -60,7 +61,7 @@ struct MlaProblem {
     const int page = __ldg(p.pages + static_cast<std::size_t>(request(item)) * p.pages_per_request + at / page_rows);
     return p.kv + (static_cast<std::size_t>(page) * page_rows + at % page_rows) * (mla_qk_dims * 2);
   }
-  __device__ const void* map() const { return &rows_map; }
+  __device__ const CUtensorMap* map() const { return &rows_map; }
   // First row of the block's page; beyond the pool (the map then gives zeros) when no row of the block is visible.
   __device__ int page_row(int item, int block) const {
     const int at = position(item, block);
@@ -72,7 +73,6 @@ struct MlaProblem {
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p.kv + static_cast<std::size_t>(row) * (mla_qk_dims * 2)), "r"(page_rows * mla_qk_dims * 2));
   }
   __device__ bool partial() const { return p.splits > 1; }
-  __device__ __nv_bfloat16* out_row(int, int) const { return nullptr; }
   __device__ int rows() const { return p.query_tokens * p.heads; }
   __device__ const __nv_bfloat16* query(int item, int row) const {
     const int r = tile(item) * 64 + row;
@@ -80,14 +80,10 @@ struct MlaProblem {
   }
   __device__ float scale_log2() const { return p.scale_log2; }
   __device__ float weight(int, int, float total, float) const { return 1.f / total; }
-  __device__ void store(int item, int row, int column, float a, float b) const {
+  __device__ OutputRow output(int item, int row) const {
     const int r = tile(item) * 64 + row;
-    if (p.splits > 1) {
-      const std::size_t at = ((static_cast<std::size_t>(group(item)) * p.splits + split(item)) * 64 + row) * mla_value_dims + column;
-      *reinterpret_cast<float2*>(p.partial_out + at) = make_float2(a, b);
-    } else if (r < rows()) {
-      *reinterpret_cast<std::uint32_t*>(p.out + (static_cast<std::size_t>(request(item)) * rows() + r) * mla_value_dims + column) = pack_bf16(a, b);
-    }
+    if (p.splits > 1) return {nullptr, p.partial_out + ((static_cast<std::size_t>(group(item)) * p.splits + split(item)) * 64 + row) * mla_value_dims};
+    return {r < rows() ? p.out + (static_cast<std::size_t>(request(item)) * rows() + r) * mla_value_dims : nullptr, nullptr};
   }
   __device__ void store_lse(int item, int row, float log2_sum) const {
     const int r = tile(item) * 64 + row;

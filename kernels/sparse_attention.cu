@@ -2,19 +2,15 @@
 #include "kernels/sparse_attention.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "kernels/attention_reference.cuh"
 #include "kernels/device.hpp"
+#include "kernels/latent_case.cuh"
 #include "kernels/latent_kv.cuh"
-#include "kernels/latent_splits.hpp"
 #include "kernels/sparse_attention_kernels.hpp"
 
 namespace rackcast::kernels {
 namespace {
 
-constexpr double tolerance = 1e-2;  // bf16 probabilities and outputs
 constexpr double softmax_scale = 0.04419417382415922;  // 512^-1/2
 
 struct IndexPlan {
@@ -124,7 +120,7 @@ class SparseCase final : public Case {
         window_ * kv_row_bytes(format_, false) + (keys_ - window_) * kv_row_bytes(format_, true) + latent_heads * latent_dims * 4);
     sets_ = sets_needed(options, prefill ? touched / 64 : touched);
     const std::size_t window_total = requests * static_cast<std::size_t>(window_rows), selected_total = requests * static_cast<std::size_t>(selected_rows);
-    plan_ = plan_splits(tokens_, keys_, sm_count_);
+    outputs_ = LatentOutputs(tokens_, latent_heads, keys_, sm_count_);
 
     q_ = DeviceBuffer<__nv_bfloat16>(static_cast<std::size_t>(sets_) * query_size());
     fill_bf16_normal(q_.data(), q_.size(), 1.f, options.seed);
@@ -144,47 +140,30 @@ class SparseCase final : public Case {
     }
     sink_ = DeviceBuffer<float>(latent_heads);
     fill_f32_normal(sink_.data(), latent_heads, 1.f, options.seed + 17);
-    out_ = DeviceBuffer<__nv_bfloat16>(query_size());
-    lse_ = DeviceBuffer<float>(static_cast<std::size_t>(tokens_) * latent_heads);
-    if (plan_.splits > 1) {
-      partial_out_ = DeviceBuffer<float>(query_size() * static_cast<std::size_t>(plan_.splits));
-      partial_lse_ = DeviceBuffer<float>(lse_.size() * static_cast<std::size_t>(plan_.splits));
-    }
     RACKCAST_CUDA_CHECK(cudaDeviceSynchronize());
   }
 
   int sets() const override { return sets_; }
-  std::string detail() const override { return "splits=" + std::to_string(plan_.splits); }
+  std::string detail() const override { return "splits=" + std::to_string(outputs_.plan.splits); }
 
   void launch(int set, Stream stream) override {
     const LatentParams p = params(set);
     if (sm90_) sparse_attention_sm90(p, format_, sm_count_, stream);
     else sparse_attention_portable(p, format_, stream);
-    if (plan_.splits > 1)
-      combine_splits({p.partial_out, p.partial_lse, plan_.splits, tokens_, 1, latent_heads, p.sink, p.out, p.lse}, stream);
+    outputs_.combine(sink_.data(), stream);
   }
 
   CheckResult check(const CheckOptions& options) override {
-    poison(out_.data(), out_.bytes());
-    poison(lse_.data(), lse_.bytes());
-    if (plan_.splits > 1) {
-      poison(partial_out_.data(), partial_out_.bytes());
-      poison(partial_lse_.data(), partial_lse_.bytes());
-    }
+    outputs_.poison_all();
     launch(0, nullptr);
     RACKCAST_CUDA_CHECK(cudaDeviceSynchronize());
-    CheckResult result;
-    if (count_nan_bf16(out_.data(), out_.size()) || count_nan_f32(lse_.data(), lse_.size())) {
-      result.note = "an output was not written, or is not a number";
-      return result;
-    }
-    std::vector<SampledRow> samples;
-    const int wanted = std::min(48, tokens_ * latent_heads);
-    for (int i = 0; i < wanted; ++i) {
-      const std::uint64_t bits = random_bits(options.seed, static_cast<std::uint64_t>(i));
-      samples.push_back({i == 0 ? 0 : i == 1 ? tokens_ - 1 : static_cast<int>((bits >> 8) % static_cast<std::uint64_t>(tokens_)), static_cast<int>((bits >> 40) % latent_heads)});
-    }
-    return compare_samples(samples, options);
+    if (!outputs_.written()) return {false, 1, 1, latent_tolerance, "an output was not written, or is not a number"};
+    const std::vector<SampledRow> samples = sample_rows(outputs_, std::min(48, tokens_ * latent_heads), options.seed);
+    const SparseSource source{params(0), format_};
+    std::vector<double> reference;
+    CheckResult result = compare_samples(source, samples, outputs_, latent_dims, keys_, softmax_scale, 1, options, reference);
+    if (index_size() <= 8192) result = both(result, compare_with_host(source, samples[1], reference, options));
+    return result;
   }
 
  private:
@@ -203,41 +182,8 @@ class SparseCase final : public Case {
     p.keys = keys_;
     p.window = window_;
     p.scale_log2 = static_cast<float>(softmax_scale * 1.4426950408889634);
-    p.splits = plan_.splits;
-    p.blocks_per_split = plan_.blocks_per_split;
-    p.out = out_.data();
-    p.lse = lse_.data();
-    p.partial_out = partial_out_.data();
-    p.partial_lse = partial_lse_.data();
+    outputs_.give(p);
     return p;
-  }
-
-  CheckResult compare_samples(const std::vector<SampledRow>& samples, const CheckOptions& options) {
-    const SparseSource source{params(0), format_};
-    const DeviceBuffer<SampledRow> device_samples{std::span<const SampledRow>(samples)};
-    DeviceBuffer<double> logits(samples.size() * static_cast<std::size_t>(keys_)), out(samples.size() * latent_dims), lse(samples.size());
-    attention_reference_kernel<<<static_cast<unsigned>(samples.size()), 256>>>(source, device_samples.data(), latent_dims, latent_dims, softmax_scale,
-                                                                                 logits.data(), keys_, out.data(), lse.data());
-    RACKCAST_LAUNCH_CHECK();
-    const std::vector<double> reference = out.to_host(), reference_lse = lse.to_host();
-    const std::vector<float> got_lse = lse_.to_host();
-    std::vector<double> got, want = reference, lse_got, lse_want;
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      const std::size_t row = static_cast<std::size_t>(samples[i].item) * latent_heads + static_cast<std::size_t>(samples[i].row);
-      std::vector<std::uint16_t> values(latent_dims);
-      copy_to_host(values.data(), out_.data() + row * latent_dims, latent_dims * 2);
-      for (const std::uint16_t bits : values) got.push_back(bf16_to_double(bits));
-      const bool empty = std::isinf(reference_lse[i]);
-      if (empty != static_cast<bool>(std::isinf(got_lse[row]))) return {false, 1, 1, tolerance, "an empty row is not recognised, or seen where there is none"};
-      if (!empty) {
-        lse_want.push_back(reference_lse[i] + 1);  // near 0 a relative error says nothing
-        lse_got.push_back(static_cast<double>(got_lse[row]) + 1);
-      }
-    }
-    CheckResult result = compare(want, got, tolerance, options);
-    if (!lse_want.empty()) result = both(result, compare(lse_want, lse_got, 2e-3, options));
-    if (index_size() <= 8192) result = both(result, compare_with_host(source, samples[1], reference, options));
-    return result;
   }
 
   // The GPU reference itself against the CPU reference: sample 1 (the last token).
@@ -248,10 +194,9 @@ class SparseCase final : public Case {
     const std::vector<double> all = decoded.to_host();
     std::vector<std::int32_t> slots(static_cast<std::size_t>(keys_));
     copy_to_host(slots.data(), source.p.indices + static_cast<std::size_t>(sample.item) * static_cast<std::size_t>(keys_), slots.size() * 4);
-    std::vector<std::uint16_t> bits(latent_dims);
-    copy_to_host(bits.data(), source.p.q + (static_cast<std::size_t>(sample.item) * latent_heads + static_cast<std::size_t>(sample.row)) * latent_dims, latent_dims * 2);
-    std::vector<double> query, rows;
-    for (const std::uint16_t b : bits) query.push_back(bf16_to_double(b));
+    const std::size_t row = static_cast<std::size_t>(sample.item) * latent_heads + static_cast<std::size_t>(sample.row);
+    const std::vector<double> query = bf16_row(source.p.q + row * latent_dims, latent_dims);
+    std::vector<double> rows;
     for (std::size_t k = 0; k < slots.size(); ++k)
       if (slots[k] >= 0) rows.insert(rows.end(), all.begin() + static_cast<std::ptrdiff_t>(k * latent_dims), all.begin() + static_cast<std::ptrdiff_t>((k + 1) * latent_dims));
     const double sink = static_cast<double>(sink_.to_host()[static_cast<std::size_t>(sample.row)]);
@@ -263,30 +208,18 @@ class SparseCase final : public Case {
   int sm_count_;
   KvFormat format_;
   int tokens_, window_, keys_, sets_ = 1;
-  SplitPlan plan_;
+  LatentOutputs outputs_;
   std::size_t window_bytes_ = 0, selected_bytes_ = 0;
   DeviceBytes window_pool_, selected_pool_;
-  DeviceBuffer<__nv_bfloat16> q_, out_;
+  DeviceBuffer<__nv_bfloat16> q_;
   DeviceBuffer<std::int32_t> indices_;
-  DeviceBuffer<float> sink_, lse_, partial_out_, partial_lse_;
-};
-
-class SparseLauncher final : public Launcher {
- public:
-  const Family& family() const override { return sparse_attention_family(); }
-  std::vector<std::string> implementations(const GpuEnvironment& gpu, const Shape&) const override {
-    if (gpu.cc_major == 9 && gpu.cc_minor == 0) return {"sm90", "portable"};
-    return {"portable"};
-  }
-  std::unique_ptr<Case> prepare(const GpuEnvironment& gpu, const Shape& shape, const std::string& implementation, const PrepareOptions& options) const override {
-    return std::make_unique<SparseCase>(gpu, shape, implementation == "sm90", options);
-  }
+  DeviceBuffer<float> sink_;
 };
 
 }  // namespace
 
 const Launcher& sparse_attention_launcher() {
-  static const SparseLauncher launcher;
+  static const LatentLauncher<SparseCase> launcher(sparse_attention_family());
   return launcher;
 }
 

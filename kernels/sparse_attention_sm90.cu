@@ -14,7 +14,7 @@ void launch(const LatentParams& params, int sm_count, Stream stream) {
   static const cudaError_t prepared = cudaFuncSetAttribute(latent_attention_sm90<Problem>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   RACKCAST_CUDA_CHECK(prepared);
   const int items = params.tokens * params.splits;
-  latent_attention_sm90<Problem><<<items < sm_count ? items : sm_count, latent_threads, bytes, stream>>>(Problem{params});
+  latent_attention_sm90<Problem><<<items < sm_count ? items : sm_count, latent_threads<Problem>, bytes, stream>>>(Problem{params});
   RACKCAST_LAUNCH_CHECK();
 }
 

@@ -10,8 +10,9 @@ struct SparseProblem {
   static constexpr RowSource source = format == KvFormat::bf16 ? RowSource::copied : RowSource::converted;
   static constexpr bool half = source == RowSource::converted;
   static constexpr bool causal = false;
+  static constexpr bool wide_products = source == RowSource::copied;
   static constexpr int consumer_registers = source == RowSource::copied ? 232 : 192;
-  static constexpr int producer_registers = source == RowSource::copied ? 40 : 120;
+  static constexpr int producer_registers = source == RowSource::copied ? 40 : 64;
   using Raw = RawRow<format>;
   LatentParams p;
 
@@ -38,11 +39,10 @@ struct SparseProblem {
     return 1.f / (p.splits == 1 && p.sink ? total + exp2f(p.sink[row] * 1.44269504f - largest) : total);
   }
   __device__ bool partial() const { return p.splits > 1; }
-  __device__ __nv_bfloat16* out_row(int item, int row) const { return p.out + (static_cast<std::size_t>(item) * latent_heads + row) * latent_dims; }
-  __device__ void store(int item, int row, int column, float a, float b) const {
-    const std::size_t at = (static_cast<std::size_t>(item) * latent_heads + row) * latent_dims + column;  // item = token or split
-    if (p.splits == 1) *reinterpret_cast<std::uint32_t*>(p.out + at) = pack_bf16(a, b);
-    else *reinterpret_cast<float2*>(p.partial_out + at) = make_float2(a, b);
+  __device__ OutputRow output(int item, int row) const {  // item = token or split
+    const std::size_t at = (static_cast<std::size_t>(item) * latent_heads + row) * latent_dims;
+    if (p.splits > 1) return {nullptr, p.partial_out + at};
+    return {p.out + at, nullptr};
   }
   __device__ void store_lse(int item, int row, float log2_sum) const {
     if (p.splits == 1) p.lse[item * latent_heads + row] = log2_sum * 0.69314718f;
