@@ -28,6 +28,8 @@ struct Line {  // the line of tiles: group-major
   int tokens_per_group, groups_per_request, tiles_per_group;
 };
 
+#if RACKCAST_HAVE_WGMMA
+
 struct Place {  // where a CTA is on the line
   int request, group_of_request, tile;
   __device__ Place(const Line& line, std::int64_t at) {
@@ -44,8 +46,6 @@ struct Place {  // where a CTA is on the line
     ++request;
   }
 };
-
-#if RACKCAST_HAVE_WGMMA
 
 template <int columns>
 __device__ inline void copy_keys(const IndexerParams& p, const Line& line, std::uint32_t base, std::int64_t first, std::int64_t last) {

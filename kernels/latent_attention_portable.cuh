@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(256, 1) latent_attention_portable(const __grid
     const int row = row0 + 8 * r;
     const float total = sum[r] + sums[(1 - half) * 64 + row];
     if (half == 0 && pair == 0) problem.store_lse(item, row, total > 0 ? largest[r] + log2f(total) : minus_infinity);
-    const float weight = total > 0 ? problem.weight(item, row, total, largest[r]) : 0.f;
+    const float weight = total > 0 ? 1.f / (total + exp2f(problem.sink_log2(row) - largest[r])) : 0.f;
     const OutputRow output = problem.output(item, row);
 #pragma unroll
     for (int j = 0; j < 32; ++j)

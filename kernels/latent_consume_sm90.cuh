@@ -1,30 +1,11 @@
 // The consumers of the Hopper attention kernel (latent_attention_sm90.cuh): one warpgroup's logits, softmax and half of the
 // output columns.
 #pragma once
-#include "kernels/hopper_wgmma.cuh"
-#include "kernels/latent_stages.cuh"
+#include "kernels/latent_sums_sm90.cuh"
 
 namespace rackcast::kernels {
 
 #if RACKCAST_HAVE_WGMMA
-
-constexpr float minus_infinity = -__builtin_huge_valf();
-
-// Exponentials are taken against a base that follows the largest logit only when that has outgrown it by this much (in
-// log2): sums and outputs are then seldom rescaled, probabilities stay below 2^8, and the quotient is the same.
-constexpr float base_slack_log2 = 8;
-
-__device__ inline void put_shared(std::uint32_t address, float value) { asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory"); }
-__device__ inline float get_shared(std::uint32_t address) {
-  float value;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
-  return value;
-}
-__device__ inline uint4 get_shared_16(std::uint32_t address) {
-  uint4 v;
-  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address) : "memory");
-  return v;
-}
 
 template <typename Problem>
 __device__ inline void load_query(const Problem& problem, int item, std::uint32_t query) {
@@ -38,80 +19,65 @@ __device__ inline void load_query(const Problem& problem, int item, std::uint32_
   cp_async_commit();
 }
 
-// After this thread's own copies have landed: bf16 to fp16 in place.
+// After this thread's own copies have landed: bf16 to fp16 in place, several loads at a time.
 template <typename Problem>
 __device__ inline void convert_query(std::uint32_t query) {
   const int row = threadIdx.x >> 2, quarter = threadIdx.x & 3;
-#pragma unroll 4
-  for (int i = 0; i < 2 * Problem::qk_tiles; ++i) {
-    const std::uint32_t address = query + chunk_offset(row, quarter + 4 * i);
-    const uint4 v = get_shared_16(address);
-    store_shared_16(address, bf16x2_to_f16x2(v.x), bf16x2_to_f16x2(v.y), bf16x2_to_f16x2(v.z), bf16x2_to_f16x2(v.w));
+  constexpr int at_once = 8;
+#pragma unroll 1
+  for (int first = 0; first < 2 * Problem::qk_tiles; first += at_once) {
+    uint4 v[at_once];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) v[i] = get_shared_16(query + chunk_offset(row, quarter + 4 * (first + i)));
+#pragma unroll
+    for (int i = 0; i < at_once; ++i)
+      store_shared_16(query + chunk_offset(row, quarter + 4 * (first + i)), bf16x2_to_f16x2(v[i].x), bf16x2_to_f16x2(v[i].y), bf16x2_to_f16x2(v[i].z),
+                      bf16x2_to_f16x2(v[i].w));
   }
 }
 
-// 64 x 256 sums of a warpgroup, as one product or two wide. Value i of a thread: column 8 (i / 4) + i % 2, row i / 2 % 2.
-template <bool one>
-struct OutputSums {
-  static constexpr int width = one ? 128 : 64;
-  float part[128 / width][width];
-  __device__ float& operator[](int i) { return part[i / width][i % width]; }
-  __device__ void fence() {
-#pragma unroll
-    for (int k = 0; k < 128 / width; ++k) accumulators_fence(part[k]);
-  }
-  template <bool half, typename Operand>
-  __device__ void add(const Operand& p, std::uint64_t rows) {
-#pragma unroll
-    for (int k = 0; k < 128 / width; ++k) wgmma_values_64xNx16<half>(part[k], p, tile_plus(rows, k * 2 * tile_bytes), 1);
-  }
-};
-
-// What one thread knows of its two rows.
-struct RowState {
-  float base_log2[2] = {minus_infinity, minus_infinity}, sum[2] = {0, 0}, correction[2] = {1, 1};
-
-  // What was summed so far is to be multiplied by correction.
-  __device__ void raise(const float (&to)[2]) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float next = to[r] > base_log2[r] + base_slack_log2 ? to[r] : base_log2[r];
-      correction[r] = next == base_log2[r] ? 1.f : exp2f(base_log2[r] - next);
-      base_log2[r] = next;
-      sum[r] *= correction[r];
-    }
-  }
-  __device__ float subtrahend(int r) const { return base_log2[r] == minus_infinity ? 0.f : base_log2[r]; }
-};
+// One thread, an item ahead: the rows of a tile lie behind one another.
+template <typename Problem>
+__device__ inline void prefetch_query(const Problem& problem, int item) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(problem.query(item, 0)), "r"(problem.query_rows(item) * Problem::qk_tiles * 128));
+}
 
 // One warpgroup's half: logits of its block, probabilities of both, 256 output columns.
 template <int warpgroup, typename Problem>
 struct Consumer {
-  using Shared = LatentShared<Problem::qk_tiles>;
+  using Shared = LatentShared<Problem>;
   const Problem& problem;
   const std::uint32_t base;
   const int lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) & 3, pair = lane & 3;
   const int row0 = warp * 16 + (lane >> 2);  // this thread's rows are row0 and row0 + 8
   const std::uint32_t own_p = base + Shared::probabilities(warpgroup);
   const std::uint32_t matrix_row = (warp * 16 + (lane & 15)) * 128;  // of this lane in stmatrix: rows 0-7, 8-15, twice
+  // Warpgroup 1 asks for its logits before it reads block 0's values, where rows come fast enough for that.
+  static constexpr bool keys_first = Problem::source != RowSource::converted;
   OutputSums<Problem::wide_products> out;
   RowState rows;
   std::uint32_t p[16];  // this block's probabilities: register operand of the four k steps
 
-  __device__ std::uint32_t full(int block, int half) const { return base + Shared::barriers + (2 * block + half) * 8; }
   __device__ std::uint32_t at_matrix(int j) const { return own_p + matrix_row + (((j + (lane >> 4)) ^ (lane & 7)) << 4); }
 
-  __device__ void multiply_keys(float (&logits)[32]) {
-    if constexpr (Problem::source == RowSource::copied) async_proxy_fence();
+  // As the block's columns arrive.
+  __device__ void multiply_keys(float (&logits)[32], std::uint32_t parity) {
     const std::uint64_t query = swizzled_tile(base + Shared::query);
     const std::uint64_t keys = swizzled_tile(base + Shared::keys + warpgroup * Shared::buffer_bytes);
-    wgmma_fence();
+    const std::uint32_t full = base + Shared::full + 2 * warpgroup * Shared::groups * 8;
 #pragma unroll
-    for (int step = 0; step < 4 * Problem::qk_tiles; ++step) {
-      const std::uint32_t offset = (step >> 2) * tile_bytes + (step & 3) * 32;
-      wgmma_keys_64xNx16<Problem::half>(logits, tile_plus(query, offset), tile_plus(keys, offset), step != 0);
+    for (int group = 0; group < Shared::groups; ++group) {
+      mbarrier_wait(full + group * 8, parity);
+      mbarrier_wait(full + (Shared::groups + group) * 8, parity);
+      if constexpr (Problem::source == RowSource::copied) async_proxy_fence();
+      wgmma_fence();
+#pragma unroll
+      for (int step = group * 4 * first_tiles; step < 4 * (group == Shared::groups - 1 ? Problem::qk_tiles : first_tiles); ++step) {
+        const std::uint32_t offset = (step >> 2) * tile_bytes + (step & 3) * 32;
+        wgmma_keys_64xNx16<Problem::half>(logits, tile_plus(query, offset), tile_plus(keys, offset), step != 0);
+      }
+      wgmma_commit();
     }
-    wgmma_commit();
     wgmma_wait<0>();
     accumulators_fence(logits);
   }
@@ -161,16 +127,17 @@ struct Consumer {
     for (int j = 0; j < 8; ++j)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float a = exp2f(fmaf(logits[4 * j + 2 * r], problem.scale_log2(), -rows.subtrahend(r)));
-        const float b = exp2f(fmaf(logits[4 * j + 2 * r + 1], problem.scale_log2(), -rows.subtrahend(r)));
+        const float a = power_of_two(fmaf(logits[4 * j + 2 * r], problem.scale_log2(), -rows.subtrahend(r)));
+        const float b = power_of_two(fmaf(logits[4 * j + 2 * r + 1], problem.scale_log2(), -rows.subtrahend(r)));
         rows.sum[r] += a + b;
         p[2 * j + r] = pack_16<Problem::half>(a, b);
       }
-#pragma unroll
-    for (int j = 0; j < 8; j += 2) stmatrix_x4(at_matrix(j), p[2 * j], p[2 * j + 1], p[2 * j + 2], p[2 * j + 3]);
   }
 
-  __device__ void publish_bases() const {
+  // Probabilities and bases, for the other warpgroup.
+  __device__ void publish() const {
+#pragma unroll
+    for (int j = 0; j < 8; j += 2) stmatrix_x4(at_matrix(j), p[2 * j], p[2 * j + 1], p[2 * j + 2], p[2 * j + 3]);
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       if (pair == 0) put_shared(base + Shared::maxima + (warpgroup * 64 + row0 + 8 * r) * 4, rows.base_log2[r]);
@@ -208,46 +175,55 @@ struct Consumer {
       if (step & 1) wgmma_commit();
     }
   }
+  // The stages of block `source`, as their products end.
   template <int source>
   __device__ void hand_back() {
-    constexpr bool together = source == 1 && Shared::shares_block_1;
-    const std::uint32_t empty = full(source, 0) + stages * 8;
+    const std::uint32_t empty = base + Shared::empty + 2 * source * 8;
     wgmma_wait<1>();
-    if (lane == 0 && !together) mbarrier_arrive(empty);
+    if (lane == 0) mbarrier_arrive(empty);
     wgmma_wait<0>();
-    if (lane == 0 && together) mbarrier_arrive(empty);
     if (lane == 0) mbarrier_arrive(empty + 8);
     out.fence();
   }
-
   // Two blocks. next_item: whose query to load once nobody reads this one's any more; negative: none.
   __device__ void take_pair(std::uint32_t parity, const int (&limit)[2], int first, int next_item) {
-    float logits[32], mine[2];
-    mbarrier_wait(full(warpgroup, 0), parity);
-    mbarrier_wait(full(warpgroup, 1), parity);
-    multiply_keys(logits);
-    if constexpr (Problem::source != RowSource::pages) hide_missing_rows(logits);
-    if constexpr (Problem::causal) hide_later_rows(logits, limit, first + warpgroup * block_rows);
-    find_maxima(logits, mine);
+    float logits[32];
     if constexpr (warpgroup == 0) {
+      float mine[2];
+      find_logits(logits, mine, parity, limit, first);
       rows.raise(mine);
       rescale();
       make_probabilities(logits);
-      publish_bases();
+      publish();
       named_arrive(1, 256);
       multiply_values<0>();
-      named_barrier(2, 256);  // the other P and maxima are there, and nobody reads Q any more
       hand_back<0>();
+      named_barrier(2, 256);  // the other P and maxima are there, and nobody reads Q any more
       raise_to_other();
-    } else {
+    } else if constexpr (keys_first) {
+      float mine[2];
+      find_logits(logits, mine, parity, limit, first + block_rows);
       named_barrier(1, 256);
       raise_to_other();
       rescale();
       multiply_values<0>();  // runs under the exponentials
       rows.raise(mine);
       make_probabilities(logits);
-      publish_bases();
+      if constexpr (Shared::two_exchanges) publish();
       hand_back<0>();
+      if constexpr (!Shared::two_exchanges) publish();
+      named_arrive(2, 256);
+    } else {
+      named_barrier(1, 256);
+      raise_to_other();
+      rescale();
+      multiply_values<0>();
+      hand_back<0>();  // before block 1 is waited for: its rows may come long after the next block 0's could
+      float mine[2];
+      find_logits(logits, mine, parity, limit, first + block_rows);
+      rows.raise(mine);
+      make_probabilities(logits);
+      publish();
       named_arrive(2, 256);
     }
     rescale();
@@ -256,7 +232,16 @@ struct Consumer {
     hand_back<1>();
   }
 
+  // Logits of this warpgroup's block, masked, and their maxima.
+  __device__ void find_logits(float (&logits)[32], float (&mine)[2], std::uint32_t parity, const int (&limit)[2], int first) {
+    multiply_keys(logits, parity);
+    if constexpr (Problem::source != RowSource::pages) hide_missing_rows(logits);
+    if constexpr (Problem::causal) hide_later_rows(logits, limit, first);
+    find_maxima(logits, mine);
+  }
+
   __device__ void finish(int item) {
+    const float sink_log2[2] = {problem.sink_log2(row0), problem.sink_log2(row0 + 8)};
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       rows.sum[r] += __shfl_xor_sync(0xffffffffu, rows.sum[r], 1);
@@ -270,9 +255,9 @@ struct Consumer {
       const int row = row0 + 8 * r;
       const float total = rows.sum[r] + get_shared(base + Shared::sums + ((1 - warpgroup) * 64 + row) * 4);
       if (warpgroup == 0 && pair == 0) problem.store_lse(item, row, total > 0 ? rows.base_log2[r] + log2f(total) : minus_infinity);
-      weight[r] = total > 0 ? problem.weight(item, row, total, rows.base_log2[r]) : 0.f;
+      weight[r] = total > 0 ? 1.f / (total + power_of_two(sink_log2[r] - rows.base_log2[r])) : 0.f;
     }
-    if (problem.partial() || Shared::shares_block_1) {
+    if (problem.partial() || Problem::qk_tiles != 8) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const OutputRow row = problem.output(item, row0 + 8 * r);
@@ -309,18 +294,20 @@ struct Consumer {
 
 template <int warpgroup, typename Problem>
 __device__ inline void consume_rows(const Problem& problem, std::uint32_t base) {
-  using Shared = LatentShared<Problem::qk_tiles>;
+  using Shared = LatentShared<Problem>;
   const int items = problem.items();
   std::uint32_t parity = 0;
   if (static_cast<int>(blockIdx.x) < items) load_query(problem, blockIdx.x, base + Shared::query);
   for (int item = blockIdx.x; item < items; item += gridDim.x) {
-    Consumer<warpgroup, Problem> consumer{problem, base};
-#pragma unroll
-    for (int i = 0; i < 128; ++i) consumer.out[i] = 0;
     cp_async_wait<0>();
     if constexpr (Problem::half) convert_query<Problem>(base + Shared::query);
     async_proxy_fence();
     named_barrier(1, 256);
+    Consumer<warpgroup, Problem> consumer{problem, base};
+#pragma unroll
+    for (int i = 0; i < 128; ++i) consumer.out[i] = 0;
+    if (warpgroup == 1 && (threadIdx.x & 127) == 0 && item + static_cast<int>(gridDim.x) < items)
+      prefetch_query(problem, item + static_cast<int>(gridDim.x));
     int limit[2] = {0, 0}, first = 0;
     if constexpr (Problem::causal) {
       first = problem.position(item, 0);

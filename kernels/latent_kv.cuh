@@ -71,10 +71,19 @@ __device__ inline std::uint32_t pack_16(float low, float high) {
 __device__ inline std::uint32_t bf16x2_to_f16x2(std::uint32_t pair) {  // magnitudes below 65504
   return pack_f16(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
 }
-__device__ inline uint4 load_stream_16(const void* address) {
-  uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(address));
-  return v;
+// 16 bytes into v if there is a row, else v keeps what it held.
+__device__ inline void load_row_16(uint4& v, const std::uint8_t* address, bool valid) {
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4]; }"
+               : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w) : "l"(address), "r"(static_cast<int>(valid)));
+}
+
+// Pieces of 16 bytes, 64 bytes apart, by one address register and immediate offsets: with an address each, every load would
+// wait until the one before it has left its registers.
+template <int count, int n>
+__device__ inline void load_row_pieces(uint4 (&value)[n], const std::uint8_t* address, bool valid) {
+  asm volatile("" : "+l"(address));
+#pragma unroll
+  for (int i = 0; i < count; ++i) load_row_16(value[i], address + 64 * i, valid);
 }
 
 // Four e4m3 times their group's power of two -> two fp16x2. Exact while the products are normal in fp16 or at least 2^-24.
@@ -83,10 +92,10 @@ __device__ inline void e4m3x4_to_f16(std::uint32_t codes, std::uint32_t multipli
   low = mul_f16x2(low, multiplier);
   high = mul_f16x2(high, multiplier);
 }
-__device__ inline std::uint32_t ue8m0_multiplier(std::uint32_t ue8m0) {  // fp16's exponents: 2^-14 .. 2^15
-  const int exponent = min(max(static_cast<int>(ue8m0) - 127 + 15, 1), 30);
-  const std::uint32_t bits = static_cast<std::uint32_t>(exponent) << 10;
-  return bits | bits << 16;
+// Byte `index` of a word of UE8M0 scales as fp16x2, at least 2^-14; scales are at most 2^7.
+__device__ inline std::uint32_t ue8m0_multiplier(std::uint32_t word, int index) {
+  const int exponent = max(static_cast<int>(word >> (8 * index) & 0xffu) - 127 + 15, 1);
+  return static_cast<std::uint32_t>(exponent) * 0x04000400u;
 }
 // Two e2m1 codes in one byte (at bit 8*byte of word) -> fp16x2 times 2^-14.
 __device__ inline std::uint32_t e2m1x2_raw(std::uint32_t word, int byte) {
@@ -104,25 +113,13 @@ __device__ inline const std::uint8_t* v4_scales(const std::uint8_t* pool, int sl
 
 __device__ inline void prefetch_line(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
 
-// What one of a row's four threads (quarter 0..3) holds between loading and storing. Slot -1 loads zeros.
+// What one of a row's four threads (quarter 0..3) holds between loading and storing. Where there is no row (slot -1) it
+// keeps an earlier one's values or zeros: finite numbers, which probabilities of zero then leave out.
 template <KvFormat format>
 struct RawRow;
 
 template <>
-struct RawRow<KvFormat::bf16> {
-  uint4 value[16];
-  __device__ static void prefetch(const LatentPools&, bool, int, int) {}
-  __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
-    const std::uint8_t* row = (selected ? pools.selected : pools.window) + static_cast<std::size_t>(slot < 0 ? 0 : slot) * 1024;
-#pragma unroll
-    for (int i = 0; i < 16; ++i) value[i] = slot < 0 ? make_uint4(0, 0, 0, 0) : load_stream_16(row + (quarter + 4 * i) * 16);
-  }
-  __device__ void store(std::uint32_t block, bool, int row, int quarter) const {
-#pragma unroll
-    for (int i = 0; i < 16; ++i)
-      store_shared_16(block + chunk_offset(row, quarter + 4 * i), value[i].x, value[i].y, value[i].z, value[i].w);
-  }
-};
+struct RawRow<KvFormat::bf16> {};  // copied as it is
 
 // 16 e4m3 -> chunks 2c, 2c+1 of the row.
 __device__ inline void store_e4m3_chunk(std::uint32_t block, int row, int c, uint4 codes, std::uint32_t multiplier) {
@@ -137,8 +134,8 @@ __device__ inline void store_e4m3_chunk(std::uint32_t block, int row, int c, uin
 
 template <>
 struct RawRow<KvFormat::v4> {
-  uint4 value[9];
-  uint2 scales;
+  uint4 value[9] = {};
+  uint2 scales = {};
   __device__ static void prefetch(const LatentPools& pools, bool selected, int slot, int quarter) {
     if (slot < 0) return;
     const std::uint8_t* pool = selected ? pools.selected : pools.window;
@@ -148,28 +145,27 @@ struct RawRow<KvFormat::v4> {
   }
   __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
     const std::uint8_t* pool = selected ? pools.selected : pools.window;
-    const std::uint8_t* row = v4_values(pool, slot < 0 ? 0 : slot);
-#pragma unroll
-    for (int i = 0; i < 9; ++i) value[i] = slot < 0 ? make_uint4(0, 0, 0, 0) : load_stream_16(row + (quarter + 4 * i) * 16);
-    scales = slot < 0 ? make_uint2(0, 0) : __ldg(reinterpret_cast<const uint2*>(v4_scales(pool, slot)));
+    if (slot >= 0) scales = __ldg(reinterpret_cast<const uint2*>(v4_scales(pool, slot)));
+    load_row_pieces<9>(value, v4_values(pool, slot < 0 ? 0 : slot) + quarter * 16, slot >= 0);
   }
+
   __device__ void store(std::uint32_t block, bool, int row, int quarter) const {
 #pragma unroll
     for (int i = 0; i < 7; ++i) {  // chunk quarter + 4i lies in group i
-      const std::uint32_t scale = ((i < 4 ? scales.x : scales.y) >> (8 * (i & 3))) & 0xffu;
-      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], ue8m0_multiplier(scale));
+      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], ue8m0_multiplier(i < 4 ? scales.x : scales.y, i & 3));
     }
 #pragma unroll
-    for (int i = 7; i < 9; ++i)  // rope: chunks 28..35 of the row are chunks 56..63 of the block
+    for (int i = 7; i < 9; ++i) {  // rope: chunks 28..35 of the row are chunks 56..63 of the block
       store_shared_16(block + chunk_offset(row, 28 + quarter + 4 * i), bf16x2_to_f16x2(value[i].x), bf16x2_to_f16x2(value[i].y), bf16x2_to_f16x2(value[i].z),
                       bf16x2_to_f16x2(value[i].w));
+    }
   }
 };
 
 template <>
 struct RawRow<KvFormat::v41> {
-  uint4 value[8];
-  uint4 scales;
+  uint4 value[8] = {};
+  uint4 scales = {};
   __device__ static void prefetch(const LatentPools& pools, bool selected, int slot, int quarter) {
     if (slot < 0) return;
     const std::uint8_t* row = selected ? pools.selected + static_cast<std::size_t>(slot) * 288 : pools.window + static_cast<std::size_t>(slot) * 528;
@@ -178,35 +174,34 @@ struct RawRow<KvFormat::v41> {
     if (quarter == 3) prefetch_line(row + bytes - 16);
   }
   __device__ void load(const LatentPools& pools, bool selected, int slot, int quarter) {
-    if (slot < 0) {
+    if (slot < 0) {  // values of the other pool's rows could be read as no number
 #pragma unroll
       for (int i = 0; i < 8; ++i) value[i] = make_uint4(0, 0, 0, 0);
       scales = make_uint4(0, 0, 0, 0);
     } else if (selected) {
       const std::uint8_t* row = pools.selected + static_cast<std::size_t>(slot) * 288;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) value[i] = load_stream_16(row + (quarter + 4 * i) * 16);
       const auto* pair = reinterpret_cast<const std::uint16_t*>(row + 256) + quarter;  // two scales a chunk
       scales = make_uint4(__ldg(pair), __ldg(pair + 4), __ldg(pair + 8), __ldg(pair + 12));
+      load_row_pieces<4>(value, row + quarter * 16, true);
     } else {
       const std::uint8_t* row = pools.window + static_cast<std::size_t>(slot) * 528;
-#pragma unroll
-      for (int i = 0; i < 8; ++i) value[i] = load_stream_16(row + (quarter + 4 * i) * 16);
       scales = __ldg(reinterpret_cast<const uint4*>(row + 512));
+      load_row_pieces<8>(value, row + quarter * 16, true);
     }
   }
   __device__ void store(std::uint32_t block, bool selected, int row, int quarter) const {
     if (selected) {
       const std::uint32_t pairs[4] = {scales.x, scales.y, scales.z, scales.w};
 #pragma unroll
-      for (int i = 0; i < 4; ++i) store_e2m1_chunk(block, row, quarter + 4 * i, value[i], pairs[i]);
+      for (int i = 0; i < 4; ++i) {
+        store_e2m1_chunk(block, row, quarter + 4 * i, value[i], pairs[i]);
+      }
       return;
     }
     const std::uint32_t words[4] = {scales.x, scales.y, scales.z, scales.w};
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // chunk quarter + 4i lies in group (quarter + 4i) / 2
-      const std::uint32_t scale = (words[i >> 1] >> (8 * (2 * (i & 1) + (quarter >> 1)))) & 0xffu;
-      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], ue8m0_multiplier(scale));
+      store_e4m3_chunk(block, row, quarter + 4 * i, value[i], ue8m0_multiplier(words[i >> 1], 2 * (i & 1) + (quarter >> 1)));
     }
   }
 
@@ -229,7 +224,10 @@ struct RawRow<KvFormat::v41> {
 };
 
 __device__ inline int slot_of(const LatentParams& p, int token, int key) {
-  return key < p.keys ? __ldg(p.indices + static_cast<std::size_t>(token) * p.keys + key) : -1;
+  if (key >= p.keys) return -1;
+  int slot;  // volatile: asked for where it stands, not where it is used
+  asm volatile("ld.global.nc.L2::256B.s32 %0, [%1];" : "=r"(slot) : "l"(p.indices + static_cast<std::size_t>(token) * p.keys + key));
+  return slot;
 }
 
 // One value of a row, exactly; for references.

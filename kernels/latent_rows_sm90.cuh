@@ -7,33 +7,42 @@ namespace rackcast::kernels {
 
 #if RACKCAST_HAVE_WGMMA
 
-// Converting warpgroup `half` does that half of every block, four threads a row. The next block's row waits in registers,
-// the one after it is asked into L2, while the consumers hold the stage.
+// Converting warpgroup `half` does that half of every block, four threads a row. All that comes from memory is asked for
+// right behind a hand-over, since the fence of the next one waits for it: the row of the next block into registers, the
+// row after that into L2, and the slot of the row after that.
 template <typename Problem>
 __device__ inline void convert_rows(const Problem& problem, std::uint32_t base, int half) {
   const int quarter = threadIdx.x & 3, row = (threadIdx.x & 127) >> 2, row_of_block = half * stage_rows + row;
-  BlockCursor<Problem> ahead{static_cast<int>(blockIdx.x)};
-  if (!ahead.more(problem)) return;
+  BlockCursor<Problem> next{static_cast<int>(blockIdx.x)}, ahead = next;  // blocks of the slots below
+  if (!next.more(problem)) return;
   typename Problem::Raw raw;
-  int slot = problem.slot(ahead.item, 0, row_of_block);  // of the block at `ahead`
-  bool selected = problem.selected(ahead.item, 0);
+  const auto slot_at = [&](const BlockCursor<Problem>& at) { return at.more(problem) ? problem.slot(at.item, at.block, row_of_block) : -1; };
+  int slot = slot_at(next), slot_ahead = -1;
+  bool selected = problem.selected(next.item, 0), valid = slot >= 0;
   raw.load(problem.pools(), selected, slot, quarter);
+  next.next(problem);
+  ahead = next;
+  slot = slot_at(next);
+  ahead.next(problem);
+  slot_ahead = slot_at(ahead);
+  if (slot >= 0) Problem::Raw::prefetch(problem.pools(), problem.selected(next.item, next.block), slot, quarter);
   std::uint32_t parity = 1;  // the first wait on a fresh barrier passes
   for (int buffer = 0;; buffer ^= 1) {
-    const bool valid = slot >= 0;
-    ahead.next(problem);
-    const bool more = ahead.more(problem);
-    if (more) slot = problem.slot(ahead.item, ahead.block, row_of_block);
     const Stage<Problem> stage(base, buffer, half);
     mbarrier_wait(stage.empty, parity);
     publish_mask<4>(stage.masks, row & ~7, valid);
-    if (more) Problem::Raw::prefetch(problem.pools(), problem.selected(ahead.item, ahead.block), slot, quarter);
     raw.store(stage.rows, selected, row, quarter);
     async_proxy_fence();
     mbarrier_arrive(stage.full);
-    if (!more) return;
-    selected = problem.selected(ahead.item, ahead.block);
+    if (!next.more(problem)) return;
+    selected = problem.selected(next.item, next.block);
+    valid = slot >= 0;
     raw.load(problem.pools(), selected, slot, quarter);
+    next.next(problem);
+    slot = slot_ahead;
+    if (slot >= 0) Problem::Raw::prefetch(problem.pools(), problem.selected(next.item, next.block), slot, quarter);
+    ahead.next(problem);
+    slot_ahead = slot_at(ahead);
     if (buffer == 1) parity ^= 1;
   }
 }
@@ -66,17 +75,19 @@ __device__ inline void copy_rows(const Problem& problem, std::uint32_t base) {
     for (int half = 0; half < 2; ++half) {
       const Stage<Problem> stage(base, buffer, half);
       mbarrier_wait(stage.empty, parity);
+      const std::uint8_t* from[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         int& slot = slots[2 * half + i];
         not_before_here(slot);
-        const bool valid = slot >= 0;
-        publish_mask<8>(stage.masks, (row & ~3) + 16 * i, valid);
-        const std::uint8_t* from = pool + static_cast<std::size_t>(valid ? slot : 0) * (Problem::qk_tiles * 128) + eighth * 16;
-        const std::uint32_t target = stage.rows + within + i * 16 * 128;
-#pragma unroll
-        for (int tile = 0; tile < Problem::qk_tiles; ++tile) copy_of_line(target + tile * tile_bytes, from + tile * 128, valid);
+        publish_mask<8>(stage.masks, (row & ~3) + 16 * i, slot >= 0);
+        from[i] = pool + static_cast<std::size_t>(slot >= 0 ? slot : 0) * (Problem::qk_tiles * 128) + eighth * 16;
       }
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int tile = 0; tile < Problem::qk_tiles; ++tile)
+          copy_of_line(stage.rows + within + i * 16 * 128 + tile * tile_bytes, from[i] + tile * 128, slots[2 * half + i] >= 0);
       mbarrier_arrive_after_copies(stage.full);
       mbarrier_arrive(stage.full);
     }
@@ -88,33 +99,35 @@ __device__ inline void copy_rows(const Problem& problem, std::uint32_t base) {
   }
 }
 
-// One thread drives the copy engine. A block is one page of 64 rows.
+// One thread drives the copy engine. A block is one page of 64 rows. (Asking pages into L2 ahead of time costs a fifth of
+// the rate: two block buffers are enough in flight, and what L2 holds for later it must also hold.)
 template <typename Problem>
 __device__ inline void fetch_pages(const Problem& problem, std::uint32_t base) {
   BlockCursor<Problem> now{static_cast<int>(blockIdx.x)};
   if ((threadIdx.x & 127) != 0 || !now.more(problem)) return;
+  prefetch_tensor_map(problem.map());
   int page_row = problem.page_row(now.item, 0);
   std::uint32_t parity = 1;
   for (int buffer = 0;; buffer ^= 1) {
-    BlockCursor<Problem> next = now;
-    next.next(problem);
-    const bool more = next.more(problem);
-    int next_page_row = more ? problem.page_row(next.item, next.block) : 0;
+    now.next(problem);
+    const bool more = now.more(problem);
+    int next_page_row = more ? problem.page_row(now.item, now.block) : 0;  // asked for here, first looked at a block later
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const Stage<Problem> stage(base, buffer, half);
       mbarrier_wait(stage.empty, parity);
-      mbarrier_expect(stage.full, Problem::qk_tiles * stage_rows * 128);
 #pragma unroll
-      for (int tile = 0; tile < Problem::qk_tiles; ++tile)
-        tensor_load(stage.rows + tile * tile_bytes, problem.map(), tile * 128, page_row + half * stage_rows, stage.full, evict_normal);
+      for (int tile = 0; tile < Problem::qk_tiles; ++tile) {
+        const std::uint32_t full = stage.full + (tile < first_tiles ? 0 : 8);
+        if (tile == 0) mbarrier_expect(full, first_tiles * stage_rows * 128);
+        if (tile == first_tiles) mbarrier_expect(full, (Problem::qk_tiles - first_tiles) * stage_rows * 128);
+        tensor_load(stage.rows + tile * tile_bytes, problem.map(), tile * 128, page_row + half * stage_rows, full, evict_normal);
+      }
     }
     if (!more) return;
     not_before_here(next_page_row);
     page_row = next_page_row;
-    problem.prefetch(page_row);  // from memory into L2, while its buffer is still in use
     if (buffer == 1) parity ^= 1;
-    now = next;
   }
 }
 

@@ -6,7 +6,7 @@
 namespace rackcast::kernels {
 
 void mla_attention_sm90(const MlaParams& params, int sm_count, Stream stream) {
-  constexpr int bytes = LatentShared<MlaProblem::qk_tiles>::bytes;
+  constexpr int bytes = LatentShared<MlaProblem>::bytes;
   static const cudaError_t prepared = cudaFuncSetAttribute(latent_attention_sm90<MlaProblem>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   RACKCAST_CUDA_CHECK(prepared);
   const int items = params.requests * params.tiles * params.splits;

@@ -68,18 +68,15 @@ struct MlaProblem {
     if (at >= __ldg(p.lengths + request(item))) return p.pool_rows;
     return __ldg(p.pages + static_cast<std::size_t>(request(item)) * p.pages_per_request + at / page_rows) * page_rows;
   }
-  __device__ void prefetch(int row) const {
-    if (row >= p.pool_rows) return;
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p.kv + static_cast<std::size_t>(row) * (mla_qk_dims * 2)), "r"(page_rows * mla_qk_dims * 2));
-  }
   __device__ bool partial() const { return p.splits > 1; }
   __device__ int rows() const { return p.query_tokens * p.heads; }
   __device__ const __nv_bfloat16* query(int item, int row) const {
     const int r = tile(item) * 64 + row;
     return r < rows() ? p.q + (static_cast<std::size_t>(request(item)) * rows() + r) * mla_qk_dims : nullptr;
   }
+  __device__ int query_rows(int item) const { return min(64, rows() - tile(item) * 64); }
   __device__ float scale_log2() const { return p.scale_log2; }
-  __device__ float weight(int, int, float total, float) const { return 1.f / total; }
+  __device__ float sink_log2(int) const { return -__builtin_huge_valf(); }
   __device__ OutputRow output(int item, int row) const {
     const int r = tile(item) * 64 + row;
     if (p.splits > 1) return {nullptr, p.partial_out + ((static_cast<std::size_t>(group(item)) * p.splits + split(item)) * 64 + row) * mla_value_dims};

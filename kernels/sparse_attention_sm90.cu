@@ -10,7 +10,7 @@ namespace {
 template <KvFormat format>
 void launch(const LatentParams& params, int sm_count, Stream stream) {
   using Problem = SparseProblem<format>;
-  constexpr int bytes = LatentShared<Problem::qk_tiles>::bytes;
+  constexpr int bytes = LatentShared<Problem>::bytes;
   static const cudaError_t prepared = cudaFuncSetAttribute(latent_attention_sm90<Problem>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   RACKCAST_CUDA_CHECK(prepared);
   const int items = params.tokens * params.splits;

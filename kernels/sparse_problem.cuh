@@ -34,9 +34,10 @@ struct SparseProblem {
   __device__ const __nv_bfloat16* query(int item, int row) const {
     return p.q + (static_cast<std::size_t>(token(item)) * latent_heads + row) * latent_dims;
   }
+  __device__ int query_rows(int) const { return latent_heads; }
   __device__ float scale_log2() const { return p.scale_log2; }
-  __device__ float weight(int, int row, float total, float largest) const {
-    return 1.f / (p.splits == 1 && p.sink ? total + exp2f(p.sink[row] * 1.44269504f - largest) : total);
+  __device__ float sink_log2(int row) const {  // splits leave it to the kernel that combines them
+    return p.splits == 1 && p.sink ? __ldg(p.sink + row) * 1.44269504f : -__builtin_huge_valf();
   }
   __device__ bool partial() const { return p.splits > 1; }
   __device__ OutputRow output(int item, int row) const {  // item = token or split
