@@ -179,6 +179,7 @@ struct Consumer {
   template <int source>
   __device__ void hand_back() {
     const std::uint32_t empty = base + Shared::empty + 2 * source * 8;
+    __syncwarp();  // lane 0 speaks for what the others have read
     wgmma_wait<1>();
     if (lane == 0) mbarrier_arrive(empty);
     wgmma_wait<0>();
