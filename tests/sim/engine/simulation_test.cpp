@@ -157,3 +157,40 @@ BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_run_and_another_one_does_not) 
   BOOST_TEST(times(1) == times(1));
   BOOST_TEST(times(1) != times(2));
 }
+
+namespace {
+
+// A step that costs by the token that it verifies.
+struct TokenSteps final : StepModel {
+  double fixed_s, per_token_s;
+  TokenSteps(double fixed, double per_token) : fixed_s(fixed), per_token_s(per_token) {}
+  StepTime step(std::span<const RankBatch> ranks, const ExpertLoad&) const override {
+    double slowest = 0;
+    for (const RankBatch& rank : ranks) slowest = std::max(slowest, (rank.decode_tokens + rank.prefill_tokens) * per_token_s);
+    StepTime time;
+    time.total_s = time.other_s = fixed_s + slowest;
+    return time;
+  }
+  BasisShare basis_of(std::span<const RankBatch>) const override { return {.assumed = 1}; }
+  std::vector<OperatorCost> operators(std::span<const RankBatch>, const ExpertLoad&) const override { return {}; }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(drafts_that_cost_more_than_they_keep_are_not_verified) {
+  const TokenSteps dear(0.001, 0.01), cheap(0.01, 1e-6);
+  for (const bool adaptive : {false, true})
+    for (const TokenSteps* steps : {&dear, &cheap}) {
+      SimulationOptions options;
+      options.pools = {pool(EngineRole::aggregated, 1, 1, *steps)};
+      options.pools[0].shape.adaptive_verify = adaptive;
+      options.acceptance = Acceptance(4, 1, std::vector<double>{0.5, 0.5, 0.5, 0.5});
+      Scripted load({{0, 1, 2001}});
+      const Run run = simulate(options, load);
+      const double per_token_s = (run.records.rows.at(0).finish_s - run.records.rows.at(0).first_token_s) / 2000;
+      const double kept = options.acceptance.mean();
+      const bool none = adaptive && steps == &dear;
+      BOOST_TEST(per_token_s == (none ? 0.011 : (steps->fixed_s + 5 * steps->per_token_s) / kept), tt::tolerance(0.05));
+      BOOST_TEST(run.outcome.engine_total[0].verified_tokens / run.outcome.engine_total[0].decode_requests == (none ? 1.0 : 5.0));
+    }
+}

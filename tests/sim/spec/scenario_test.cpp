@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(every_file_of_the_catalog_reads) {
     BOOST_TEST(read_yaml_as<RackSpec>(catalog.find("racks", name), catalog.read_options({}, "racks")).name == name);
   for (const std::string& name : catalog.names("prices"))
     BOOST_TEST(read_yaml_as<PriceList>(catalog.find("prices", name), catalog.read_options({}, "prices")).name == name);
-  for (const char* name : {"standard", "handover", "prefill-only", "low-latency"})
+  for (const char* name : {"standard", "handover", "prefill-only", "low-latency", "failures", "adaptive-verification"})
     BOOST_TEST(read_scenario(catalog.path_of(".", name), catalog, {}).name == name);
   BOOST_TEST(catalog.names("gpus").size() == 6U);
   BOOST_TEST(catalog.names("racks").size() == 6U);
@@ -68,7 +68,7 @@ uncertainty: 16
 }
 
 BOOST_AUTO_TEST_CASE(a_resolved_scenario_reads_back_equal) {
-  for (const char* name : {"standard", "handover", "prefill-only", "low-latency"}) {
+  for (const char* name : {"standard", "handover", "prefill-only", "low-latency", "failures", "adaptive-verification"}) {
     const std::string text = yaml_of(read_scenario(catalog.path_of(".", name), catalog, {}));
     const Scenario again = read_yaml_as<Scenario>({"resolved.yaml", text});
     BOOST_TEST(yaml_of(again) == text);
@@ -155,6 +155,27 @@ BOOST_AUTO_TEST_CASE(acceptance_by_position_and_its_mean_agree) {
   BOOST_TEST(problems({"deployment.speculation={draft_tokens: 2, acceptance: [0.8, 0.5], acceptance_length: 2.5}"})
                  .find("contradicts acceptance") != std::string::npos);
   BOOST_TEST(problems({"deployment.speculation={draft_tokens: 2, acceptance: [0.8]}"}).find("needs one rate per draft token") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_preset_gives_the_published_length_of_its_drafts) {
+  const auto s = standard({"deployment.speculation={draft_tokens: 3, preset: v4-pro-dspark}"});
+  BOOST_TEST(s.deployment.speculation.acceptance.size() == 3U);
+  BOOST_TEST(s.deployment.speculation.acceptance_length == 3.08, boost::test_tools::tolerance(1e-6));
+  BOOST_TEST(problems({"deployment.speculation={draft_tokens: 3, preset: v4.1-flash-dspark}"}).find("no length for this number") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(failures_name_engines_that_exist_and_say_when) {
+  const auto event = [](const std::string& text) { return problems({"failures.events=[{" + text + "}]"}); };
+  BOOST_TEST(event("kind: engine, pool: decode, engine: 0, at: 5 s").empty());
+  BOOST_TEST(event("kind: engine, pool: decode, engine: 1, at: 5 s").find("the pool has engines 0 to 0") != std::string::npos);
+  BOOST_TEST(event("kind: gpu, pool: decode, gpu: 31, at: 5 s").empty());
+  BOOST_TEST(event("kind: gpu, pool: decode, gpu: 32, at: 5 s").find("an engine has GPUs 0 to 31") != std::string::npos);
+  BOOST_TEST(event("kind: engine, pool: aggregated, at: 5 s").find("there is no such pool") != std::string::npos);
+  BOOST_TEST(event("kind: engine, pool: decode").find("give one of at and every") != std::string::npos);
+  BOOST_TEST(event("kind: engine, pool: decode, at: 5 s, every: 5 s").find("give one of at and every") != std::string::npos);
+  BOOST_TEST(event("kind: straggler, pool: decode, at: 5 s, share: 1").find("use kind gpu") != std::string::npos);
+  BOOST_TEST(event("kind: nic, pool: decode, at: 5 s").find("must come back") != std::string::npos);
+  BOOST_TEST(event("kind: nic, pool: decode, at: 5 s, lasts: 1 s").empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_problem_in_one_part_does_not_breed_others) {
