@@ -163,7 +163,7 @@ namespace {
 // A step that costs by the token that it verifies.
 struct TokenSteps final : StepModel {
   double fixed_s, per_token_s;
-  TokenSteps(double fixed, double per_token) : fixed_s(fixed), per_token_s(per_token) {}
+  TokenSteps(double fixed, double token) : fixed_s(fixed), per_token_s(token) {}
   StepTime step(std::span<const RankBatch> ranks, const ExpertLoad&) const override {
     double slowest = 0;
     for (const RankBatch& rank : ranks) slowest = std::max(slowest, (rank.decode_tokens + rank.prefill_tokens) * per_token_s);
