@@ -42,7 +42,8 @@ __global__ void __launch_bounds__(latent_threads<Problem>, 1) latent_attention_s
   if (threadIdx.x == 0) {
     constexpr int fillers = Problem::source == RowSource::pages ? 1 : Problem::source == RowSource::copied ? 256 : 128;
     for (int i = 0; i < stages * Shared::groups; ++i) mbarrier_init(base + Shared::full + i * 8, fillers);
-    for (int i = 0; i < stages; ++i) mbarrier_init(base + Shared::empty + i * 8, 8);  // a consumer warp
+    for (int i = 0; i < stages; ++i) mbarrier_init(base + Shared::empty + i * 8, 256);
+    for (int i = 0; i < 2; ++i) mbarrier_init(base + Shared::ready + i * 8, 128);
     mbarrier_init_fence();
   }
   __syncthreads();

@@ -1,46 +1,12 @@
 // The consumers of the Hopper attention kernel (latent_attention_sm90.cuh): one warpgroup's logits, softmax and half of the
 // output columns.
 #pragma once
+#include "kernels/latent_query_sm90.cuh"
 #include "kernels/latent_sums_sm90.cuh"
 
 namespace rackcast::kernels {
 
 #if RACKCAST_HAVE_WGMMA
-
-template <typename Problem>
-__device__ inline void load_query(const Problem& problem, int item, std::uint32_t query) {
-  const int row = threadIdx.x >> 2, quarter = threadIdx.x & 3;  // 256 threads
-  const __nv_bfloat16* source = problem.query(item, row);
-#pragma unroll
-  for (int i = 0; i < 2 * Problem::qk_tiles; ++i) {
-    const int chunk = quarter + 4 * i;
-    cp_async_16(query + chunk_offset(row, chunk), source ? reinterpret_cast<const std::uint8_t*>(source) + chunk * 16 : problem.any_row(), source != nullptr);
-  }
-  cp_async_commit();
-}
-
-// After this thread's own copies have landed: bf16 to fp16 in place, several loads at a time.
-template <typename Problem>
-__device__ inline void convert_query(std::uint32_t query) {
-  const int row = threadIdx.x >> 2, quarter = threadIdx.x & 3;
-  constexpr int at_once = 8;
-#pragma unroll 1
-  for (int first = 0; first < 2 * Problem::qk_tiles; first += at_once) {
-    uint4 v[at_once];
-#pragma unroll
-    for (int i = 0; i < at_once; ++i) v[i] = get_shared_16(query + chunk_offset(row, quarter + 4 * (first + i)));
-#pragma unroll
-    for (int i = 0; i < at_once; ++i)
-      store_shared_16(query + chunk_offset(row, quarter + 4 * (first + i)), bf16x2_to_f16x2(v[i].x), bf16x2_to_f16x2(v[i].y), bf16x2_to_f16x2(v[i].z),
-                      bf16x2_to_f16x2(v[i].w));
-  }
-}
-
-// One thread, an item ahead: the rows of a tile lie behind one another.
-template <typename Problem>
-__device__ inline void prefetch_query(const Problem& problem, int item) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(problem.query(item, 0)), "r"(problem.query_rows(item) * Problem::qk_tiles * 128));
-}
 
 // One warpgroup's half: logits of its block, probabilities of both, 256 output columns.
 template <int warpgroup, typename Problem>
@@ -134,6 +100,8 @@ struct Consumer {
       }
   }
 
+  __device__ std::uint32_t ready(int whose) const { return base + Shared::ready + whose * 8; }
+
   // Probabilities and bases, for the other warpgroup.
   __device__ void publish() const {
 #pragma unroll
@@ -179,11 +147,10 @@ struct Consumer {
   template <int source>
   __device__ void hand_back() {
     const std::uint32_t empty = base + Shared::empty + 2 * source * 8;
-    __syncwarp();  // lane 0 speaks for what the others have read
     wgmma_wait<1>();
-    if (lane == 0) mbarrier_arrive(empty);
+    mbarrier_arrive(empty);  // every lane: each has read row masks
     wgmma_wait<0>();
-    if (lane == 0) mbarrier_arrive(empty + 8);
+    mbarrier_arrive(empty + 8);
     out.fence();
   }
   // Two blocks. next_item: whose query to load once nobody reads this one's any more; negative: none.
@@ -196,15 +163,15 @@ struct Consumer {
       rescale();
       make_probabilities(logits);
       publish();
-      named_arrive(1, 256);
+      mbarrier_arrive(ready(0));
       multiply_values<0>();
       hand_back<0>();
-      named_barrier(2, 256);  // the other P and maxima are there, and nobody reads Q any more
+      mbarrier_wait(ready(1), parity);  // the other P and maxima are there, and nobody reads Q any more
       raise_to_other();
     } else if constexpr (keys_first) {
       float mine[2];
       find_logits(logits, mine, parity, limit, first + block_rows);
-      named_barrier(1, 256);
+      mbarrier_wait(ready(0), parity);
       raise_to_other();
       rescale();
       multiply_values<0>();  // runs under the exponentials
@@ -213,9 +180,9 @@ struct Consumer {
       if constexpr (Shared::two_exchanges) publish();
       hand_back<0>();
       if constexpr (!Shared::two_exchanges) publish();
-      named_arrive(2, 256);
+      mbarrier_arrive(ready(1));
     } else {
-      named_barrier(1, 256);
+      mbarrier_wait(ready(0), parity);
       raise_to_other();
       rescale();
       multiply_values<0>();
@@ -225,7 +192,7 @@ struct Consumer {
       rows.raise(mine);
       make_probabilities(logits);
       publish();
-      named_arrive(2, 256);
+      mbarrier_arrive(ready(1));
     }
     rescale();
     if (next_item >= 0) load_query(problem, next_item, base + Shared::query);

@@ -24,7 +24,8 @@ struct LatentShared {
   static constexpr int masks = sums + 512;                       // bytes [stages][8], see publish_mask
   static constexpr int full = masks + 8 * stages;                // barriers [stages][groups]
   static constexpr int empty = full + stages * groups * 8;       // barriers [stages]
-  static constexpr int bytes = empty + stages * 8 + 1024;        // the base is rounded up to 1024
+  static constexpr int ready = empty + stages * 8;               // barriers [2]: P and bases of a warpgroup are there
+  static constexpr int bytes = ready + 2 * 8 + 1024;             // the base is rounded up to 1024
   // MLA has room for one P: warpgroup 1 writes its own once both have read the other's.
   static constexpr bool two_exchanges = qk_tiles == 8;
   static constexpr int probabilities(int warpgroup) { return exchange + (two_exchanges ? warpgroup * tile_bytes : 0); }
