@@ -11,6 +11,7 @@
 #include "sim/trace/generate.hpp"
 #include "sim/trace/named_trace.hpp"
 #include "sim/trace/read.hpp"
+#include "sim/trace/session_demand.hpp"
 #include "sim/trace/shape_report.hpp"
 #include "sim/trace/statistics.hpp"
 #include "sim/trace/write_weka.hpp"
@@ -43,7 +44,15 @@ nlohmann::ordered_json json_of(const Distribution& d) {
 // Only trees of agents can be asked what their lanes demand.
 bool is_agentic(const Trace& trace, const TraceStatistics& s) { return !trace.block_ids_global && s.streams > 0; }
 
-LaneDemand demand_of(const Trace& trace) { return lane_demand({.trace = &trace, .lanes = demand_lanes}, demand_window_s); }
+struct Demand {
+  LaneDemand window;         // as `run` states it
+  SessionDemand sessions;    // in the long run
+};
+
+Demand demand_of(const Trace& trace) {
+  const AgentxOptions options{.trace = &trace, .plans = session_plans(trace), .lanes = demand_lanes};
+  return {lane_demand(options, demand_window_s), session_demand(trace, *options.plans, options.tree_idle_cap_s)};
+}
 
 nlohmann::ordered_json stats_json(const Trace& trace, const TraceStatistics& s) {
   nlohmann::ordered_json json = {{"source", trace.source},
@@ -73,9 +82,10 @@ nlohmann::ordered_json stats_json(const Trace& trace, const TraceStatistics& s) 
   json["streams"] = {{"all", s.streams}, {"subagent", s.subagent_streams}, {"sibling", s.sibling_streams}, {"flat", s.flat_streams},
                      {"barrier_edges", s.barrier_edges}, {"gated_requests", s.gated_requests}};
   if (is_agentic(trace, s)) {
-    const LaneDemand demand = demand_of(trace);
-    json["lane_demand"] = {{"lanes", demand_lanes}, {"tokens_per_s_lane", demand.tokens_per_s / demand_lanes},
-                           {"requests_per_lane_hour", demand.requests_per_lane_hour}, {"input_mean", demand.input_mean}};
+    const auto [window, sessions] = demand_of(trace);
+    json["lane_demand"] = {{"lanes", demand_lanes}, {"window_s", demand_window_s}, {"tokens_per_s_lane", window.tokens_per_s / demand_lanes},
+                           {"requests_per_lane_hour", window.requests_per_lane_hour}, {"input_mean", window.input_mean}};
+    json["session_demand"] = {{"tokens_per_s_lane", sessions.tokens_per_s}, {"requests_per_lane_hour", sessions.requests_per_hour}};
   }
   return json;
 }
@@ -94,9 +104,11 @@ void print_stats(const Trace& trace, const TraceStatistics& s) {
   row("hit, infinite cache a session", fmt::format("{:.4f}", s.hit_ideal));
   row("hit, previous request of the stream", fmt::format("{:.4f}", s.hit_previous));
   if (is_agentic(trace, s)) {
-    const LaneDemand demand = demand_of(trace);
-    row("lane demand, tokens/s", fmt::format("{:.0f}", demand.tokens_per_s / demand_lanes));
-    row("lane demand, requests/h", fmt::format("{:.0f}", demand.requests_per_lane_hour));
+    const auto [window, sessions] = demand_of(trace);
+    row("lane demand in 30 min, tokens/s", fmt::format("{:.0f}", window.tokens_per_s / demand_lanes));
+    row("lane demand in 30 min, requests/h", fmt::format("{:.0f}", window.requests_per_lane_hour));
+    row("lane demand of whole sessions, tokens/s", fmt::format("{:.0f}", sessions.tokens_per_s));
+    row("lane demand of whole sessions, requests/h", fmt::format("{:.0f}", sessions.requests_per_hour));
   }
   fmt::print("{}\n", totals.text());
   TextTable table({"distribution", ">p10", ">p50", ">p90", ">p99", ">max", ">mean"});

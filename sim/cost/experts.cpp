@@ -108,17 +108,19 @@ void ExpertSide::exchange(const Exchange& e, const char* name, double largest, d
   out = {name, 0, shape_.layers * bytes, shape_.layers * (e.t0_s + std::max(link_s, nic_s)), e.basis};
 }
 
+double ExpertSide::touched(double total, const ExpertLoad& load) const {
+  const double spread = tensor_parallel_ ? 1 : ranks_;
+  return load.touched_max > 0
+             ? std::min(slots_, load.touched_max * touched_slots(shape_.experts / spread, shape_.experts, shape_.top_k, total))
+             : touched_slots(slots_, all_slots_, shape_.top_k, total);
+}
+
 int ExpertSide::evaluate(double largest, double total, const ExpertLoad& load,
                          std::array<ExpertCost, max_rows>& out) const {
   if (total <= 0 || shape_.layers <= 0) return 0;
   const double mean = tensor_parallel_ ? total : total / ranks_;
   const double rows = mean * shape_.top_k * load.rows_max;
-  const double spread = tensor_parallel_ ? 1 : ranks_;
-  const double touched =
-      load.touched_max > 0
-          ? std::min(slots_, load.touched_max * touched_slots(shape_.experts / spread, shape_.experts, shape_.top_k, total))
-          : touched_slots(slots_, all_slots_, shape_.top_k, total);
-  const double weights = touched * expert_weights_;
+  const double weights = touched(total, load) * expert_weights_;
   if (fused_) {
     const double acts = rows * (3 * hidden_ + 2 * intermediate_);
     const double link_rows = shape_.top_k * std::max(largest, mean * load.ingress_max);
@@ -149,6 +151,47 @@ double ExpertSide::seconds(double largest, double total, const ExpertLoad& load)
   double sum = 0;
   for (int i = 0; i < n; ++i) sum += parts[static_cast<std::size_t>(i)].seconds;
   return sum;
+}
+
+ExchangePhase ExpertSide::phase_of(const Exchange& e) const {
+  return {e.bytes_per_token * ranks_ / (ranks_ - 1), e.link_bytes_per_s, e.nic_bytes_per_s};
+}
+
+// The terms of evaluate(), rank by rank.
+ExpertPhases ExpertSide::phases(std::span<const double> sent, const ExpertLoad& load) const {
+  ExpertPhases p;
+  p.layers = static_cast<int>(shape_.layers + 0.5);
+  p.rows.assign(sent.begin(), sent.end());
+  p.fused = fused_;
+  double total = 0;
+  for (const double rows : sent) total += rows;
+  const double ranks = static_cast<double>(sent.size()), mean = total / ranks;
+  const auto of_rank = [&](std::size_t r, double most) { return r == 0 ? most : (ranks - most) / (ranks - 1); };
+  for (std::size_t r = 0; r < sent.size(); ++r) {
+    const double rows = mean * shape_.top_k * of_rank(r, load.rows_max), ingress = of_rank(r, load.ingress_max);
+    const double weights = touched(total, r == 0 ? load : ExpertLoad{}) * expert_weights_;
+    const double acts = rows * (3 * hidden_ + 2 * intermediate_), flops = rows * expert_flops_;
+    p.share.push_back(ingress / ranks);
+    if (fused_) {
+      p.before_s.push_back(0);
+      p.experts_s.push_back(p_norm((weights + shared_bytes_ + acts) / grouped_.bytes_per_s, (flops + sent[r] * shared_flops_) / grouped_.flops_per_s, p_));
+      p.reduce_s.push_back(sent[r] * hidden_ * 2 * (1 + shape_.top_k) / reduce_bytes_per_s_);
+    } else {
+      p.before_s.push_back(route_.seconds(0, rows * 3 * hidden_ + mean * 3 * hidden_) + dispatch_.t0_s);
+      p.experts_s.push_back(grouped_.seconds(flops, weights + acts) + row_s_ * total * received_ * ingress + combine_.t0_s);
+    }
+  }
+  if (fused_) {
+    p.dispatch = {shape_.top_k * hidden_, link_bytes_per_s_, link_bytes_per_s_};
+    p.combine = {shape_.top_k * hidden_ * 2, link_bytes_per_s_, link_bytes_per_s_};
+    p.gain = g_;
+    p.launch_s = t0_s_;
+    p.overlap = p_;
+  } else {
+    p.dispatch = phase_of(dispatch_);
+    p.combine = phase_of(combine_);
+  }
+  return p;
 }
 
 }  // namespace rackcast

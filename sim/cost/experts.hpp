@@ -36,6 +36,9 @@ class ExpertSide {
   // Fills the first `n` of out and returns n; seconds are for all layers.
   int evaluate(double largest, double total, const ExpertLoad& load, std::array<ExpertCost, max_rows>& out) const;
   double seconds(double largest, double total, const ExpertLoad& load) const;
+  // One layer's expert side by rank. rows: of every rank. `load` says what the busiest rank has; it is rank 0, and the
+  // others share the rest evenly.
+  ExpertPhases phases(std::span<const double> rows, const ExpertLoad& load) const;
 
  private:
   struct Exchange {            // one direction of the all-to-all
@@ -43,6 +46,8 @@ class ExpertSide {
     Basis basis = Basis::measured;
   };
   Exchange read_exchange(ParameterReader& read, const char* family, double bytes_per_copy) const;
+  double touched(double total, const ExpertLoad& load) const;  // slots of the busiest rank
+  ExchangePhase phase_of(const Exchange& e) const;
   void exchange(const Exchange& e, const char* name, double largest, double total, const ExpertLoad& load, ExpertCost& out) const;
 
   ExpertShape shape_;

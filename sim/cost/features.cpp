@@ -58,13 +58,7 @@ double FeatureMap::kv_bytes(const AttentionPattern& p, const Queries& q) const {
 
 void FeatureMap::compute(const RankBatch& b, Features& x) const {
   const double draft_rows = b.draft_requests * draft_tokens_;
-  x[static_cast<int>(Rows::tokens)] = b.decode_tokens + b.prefill_tokens;
-  x[static_cast<int>(Rows::tail_tokens)] = b.decode_tokens + b.prefill_tail_tokens;
-  x[static_cast<int>(Rows::head_rows)] = b.decode_tokens + b.prefill_requests;
-  x[static_cast<int>(Rows::decode_tokens)] = b.decode_tokens;
-  x[static_cast<int>(Rows::prefill_context)] = b.prefill_context;
-  x[static_cast<int>(Rows::draft_requests)] = b.draft_requests;
-  x[static_cast<int>(Rows::draft_tokens)] = draft_rows;
+  compute_rows(b, x.data());
 
   const double decode_mean = b.decode_tokens > 0 ? b.decode_query_context / b.decode_tokens : 0;
   const Queries decode{b.decode_tokens, decode_mean, b.decode_requests, b.decode_context};

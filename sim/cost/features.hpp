@@ -44,6 +44,16 @@ class FeatureMap {
   FeatureMap(const ModelSpec& model, KvFormat format, int draft_tokens, int kv_parts);
   int pattern(const AttentionPattern& wanted);  // its number; added when new
   int index_pattern(const IndexPattern& wanted);
+  // The row counts alone, then all features.
+  void compute_rows(const RankBatch& b, double* x) const {
+    x[static_cast<int>(Rows::tokens)] = b.decode_tokens + b.prefill_tokens;
+    x[static_cast<int>(Rows::tail_tokens)] = b.decode_tokens + b.prefill_tail_tokens;
+    x[static_cast<int>(Rows::head_rows)] = b.decode_tokens + b.prefill_requests;
+    x[static_cast<int>(Rows::decode_tokens)] = b.decode_tokens;
+    x[static_cast<int>(Rows::prefill_context)] = b.prefill_context;
+    x[static_cast<int>(Rows::draft_requests)] = b.draft_requests;
+    x[static_cast<int>(Rows::draft_tokens)] = b.draft_requests * draft_tokens_;
+  }
   void compute(const RankBatch& batch, Features& x) const;
   double keys(const AttentionPattern& p, double context) const;  // rows that one query attends
 

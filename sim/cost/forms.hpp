@@ -1,6 +1,8 @@
 // The closed forms that turn work into time. Work is flops and bytes of one launch; seconds come out.
 #pragma once
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 #include "sim/cost/costs.hpp"
 
@@ -20,6 +22,29 @@ inline double p_norm(double a, double b, double p) {
   const double ratio = (a > b ? b : a) / larger;
   return larger * std::pow(1 + std::pow(ratio, p), 1 / p);
 }
+
+// p_norm for one p, and a number just above it that costs no power: (1 + x^p)^(1/p) is convex in x, so its chords lie
+// above it. For finding the largest of many norms without computing all of them.
+class PNorm {
+ public:
+  explicit PNorm(double p) : p_(p), cheap_(p == 1 || p == 2 || p == 8) {
+    for (std::size_t i = 0; i <= chords; ++i) at_[i] = p_norm(1, static_cast<double>(i) / chords, p) * (1 + 1e-12);
+  }
+  double operator()(double a, double b) const { return p_norm(a, b, p_); }
+  bool cheap() const { return cheap_; }  // above() is exact
+  double above(double a, double b) const {
+    if (cheap_ || a <= 0 || b <= 0) return p_norm(a, b, p_);
+    const double larger = a > b ? a : b, x = (a > b ? b : a) / larger * chords;
+    const auto i = static_cast<std::size_t>(x);
+    return i >= chords ? larger * at_[chords] : larger * (at_[i] + (x - static_cast<double>(i)) * (at_[i + 1] - at_[i]));
+  }
+
+ private:
+  static constexpr std::size_t chords = 256;
+  double p_;
+  bool cheap_;
+  std::array<double, chords + 1> at_{};
+};
 
 // t0 + ((flops/F)^p + (bytes/B)^p)^(1/p)
 struct Roofline {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "sim/base/error.hpp"
@@ -64,14 +65,34 @@ struct DirectOperator {
   explicit DirectOperator(const Operator& op)
       : gate(op.gate), flops_of(op.flops_of), bytes_of(op.bytes_of), rows_of(op.rows_of < 0 ? op.gate : op.rows_of), group(static_cast<int>(op.group)), layers(op.layers),
         fixed_s(op.launches * op.form.t0_s), per_row_s(op.seconds_per), per_flops_s(op.flops_per / op.form.flops_per_s),
-        per_bytes_s(op.bytes_per / op.form.bytes_per_s), bytes_fixed_s(op.bytes_fixed / op.form.bytes_per_s), p(op.form.p) {}
+        per_bytes_s(op.bytes_per / op.form.bytes_per_s), bytes_fixed_s(op.bytes_fixed / op.form.bytes_per_s), norm(op.form.p) {}
   double seconds(const Features& x) const {
-    if (x[static_cast<std::size_t>(gate)] <= 0) return 0;
-    return layers * (fixed_s + per_row_s * x[static_cast<std::size_t>(rows_of)] + p_norm(per_flops_s * x[static_cast<std::size_t>(flops_of)],
-                                                          bytes_fixed_s + per_bytes_s * x[static_cast<std::size_t>(bytes_of)], p));
+    return with(x, [&](double a, double b) { return norm.cheap() ? norm(a, b) : kept(a, b); });
+  }
+  double seconds_above(const Features& x) const {
+    return with(x, [&](double a, double b) { return norm.above(a, b); });
   }
   int gate, flops_of, bytes_of, rows_of, group;
-  double layers, fixed_s, per_row_s, per_flops_s, per_bytes_s, bytes_fixed_s, p;
+  double layers, fixed_s, per_row_s, per_flops_s, per_bytes_s, bytes_fixed_s;
+  PNorm norm;
+
+ private:
+  template <class Norm>
+  double with(const Features& x, Norm&& of) const {
+    if (x[static_cast<std::size_t>(gate)] <= 0) return 0;
+    return layers * (fixed_s + per_row_s * x[static_cast<std::size_t>(rows_of)] +
+                     of(per_flops_s * x[static_cast<std::size_t>(flops_of)], bytes_fixed_s + per_bytes_s * x[static_cast<std::size_t>(bytes_of)]));
+  }
+  // Windows are full, so that many ranks and steps ask for the same norm.
+  struct Kept {
+    double a = -1, b = -1, norm = 0;
+  };
+  double kept(double a, double b) const {
+    Kept& slot = kept_[(std::bit_cast<std::uint64_t>(a) * 0x9e3779b97f4a7c15ULL ^ std::bit_cast<std::uint64_t>(b) * 0xff51afd7ed558ccdULL) >> 58];
+    if (slot.a != a || slot.b != b) slot = {a, b, norm(a, b)};
+    return slot.norm;
+  }
+  mutable std::array<Kept, 64> kept_;  // a model serves one thread
 };
 
 struct RankTime {
@@ -99,6 +120,10 @@ class ClosedFormStep : public StepModel {
     for (const Operator& op : operators_)
       if (op.by_rows()) curves_[static_cast<std::size_t>(op.gate)].add(&op);
       else direct_.emplace_back(op);
+    for (const DirectOperator& op : direct_) {
+      const auto group = static_cast<Group>(op.group);
+      if (!op.norm.cheap()) costly_[key_of(group)] = true;
+    }
     add_experts(context);
     read_host(context);
   }
@@ -120,6 +145,32 @@ class ClosedFormStep : public StepModel {
     t.host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s);
     t.total_s = gpu_s + t.host_s;
     return t;
+  }
+
+  StepPhases phases(std::span<const RankBatch> ranks, const ExpertLoad& load) const override {
+    StepPhases p;
+    const StepTime whole = step(ranks, load);
+    p.rest_s = whole.head_s + whole.draft_s + whole.host_s;
+    std::vector<Features> features(ranks.size());
+    std::vector<double> own_moe_s;  // router and the like
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      map_.compute(ranks[r], features[r]);
+      const RankTime t = rank_time(features[r]);
+      p.layers_s.push_back(t.layers_s());
+      own_moe_s.push_back(t.groups[index_of(Group::moe)]);
+    }
+    int layers = 0;
+    for (const ExpertRows& e : experts_) {
+      if (e.group == Group::draft) continue;
+      std::vector<double> rows;
+      for (const Features& x : features) rows.push_back(x[static_cast<std::size_t>(e.rows)]);
+      if (std::all_of(rows.begin(), rows.end(), [](double count) { return count <= 0; })) continue;
+      p.experts.push_back(e.side.phases(rows, load));
+      layers += p.experts.back().layers;
+    }
+    for (ExpertPhases& e : p.experts)
+      for (std::size_t r = 0; r < ranks.size(); ++r) e.before_s[r] += own_moe_s[r] / layers;
+    return p;
   }
 
   std::vector<OperatorCost> operators(std::span<const RankBatch> ranks, const ExpertLoad& load) const override {
@@ -190,6 +241,12 @@ class ClosedFormStep : public StepModel {
   }
 
   RankTime rank_time(const Features& x) const {
+    RankTime t = curve_time(x);
+    for (const DirectOperator& op : direct_) t.groups[static_cast<std::size_t>(op.group)] += op.seconds(x);
+    return t;
+  }
+
+  RankTime curve_time(const Features& x) const {
     RankTime t;
     GroupSeconds scratch;
     for (std::size_t f = 0; f < row_features; ++f) {
@@ -197,19 +254,90 @@ class ClosedFormStep : public StepModel {
       const GroupSeconds& add = curves_[f].at(x[f], f, scratch);
       for (std::size_t g = 0; g < group_count; ++g) t.groups[g] += add[g];
     }
-    for (const DirectOperator& op : direct_) t.groups[static_cast<std::size_t>(op.group)] += op.seconds(x);
     return t;
+  }
+
+  // The maxima over ranks that a step is made of: attention side, and the rank-level operators of three groups.
+  static constexpr std::size_t key_count = 4;
+  using Keys = std::array<double, key_count>;
+  static std::size_t key_of(Group g) { return g == Group::moe ? 1 : g == Group::head ? 2 : g == Group::draft ? 3 : 0; }
+  static Keys keys_of(const RankTime& t) {
+    return {t.layers_s(), t.groups[index_of(Group::moe)], t.groups[index_of(Group::head)], t.groups[index_of(Group::draft)]};
+  }
+
+  // Ranks that can be the slowest by anything: those whose batch no other one's contains. Time grows with requests and
+  // with context, since what a query attends is concave in its context.
+  void find_candidates(std::span<const RankBatch> ranks) const {
+    candidates_.clear();
+    std::size_t most_context = 0, most_requests = 0;
+    for (std::size_t r = 1; r < ranks.size(); ++r) {
+      if (ranks[r].decode_context + ranks[r].prefill_context > ranks[most_context].decode_context + ranks[most_context].prefill_context) most_context = r;
+      if (ranks[r].decode_tokens + ranks[r].prefill_tokens > ranks[most_requests].decode_tokens + ranks[most_requests].prefill_tokens) most_requests = r;
+    }
+    candidates_.push_back(most_context);
+    if (most_requests != most_context) candidates_.push_back(most_requests);
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (r == most_context || r == most_requests) continue;
+      const bool contained = std::any_of(candidates_.begin(), candidates_.end(), [&](std::size_t c) { return contains(ranks[c], ranks[r]); });
+      if (!contained) candidates_.push_back(r);
+    }
+    std::sort(candidates_.begin(), candidates_.end());
+  }
+
+  // A prompt is not compared: its queries' mean context may fall as it grows.
+  static bool contains(const RankBatch& a, const RankBatch& b) {
+    return b.prefill_tokens <= 0 && a.decode_context >= b.decode_context && a.decode_requests >= b.decode_requests &&
+           a.decode_tokens >= b.decode_tokens && a.decode_query_context >= b.decode_query_context && a.draft_requests >= b.draft_requests;
+  }
+
+  // Of the candidates, those whose time must be known exactly. An upper bound of each costs no powers; the one with the
+  // largest bound is computed, and whoever cannot reach it is left out.
+  void keep_possible() const {
+    const std::size_t count = candidates_.size();
+    chosen_.assign(count, 0);
+    above_.resize(count);
+    std::array<std::size_t, key_count> most{};
+    for (std::size_t c = 0; c < count; ++c) {
+      RankTime t = curve_time(features_[c]);
+      for (const DirectOperator& op : direct_) t.groups[static_cast<std::size_t>(op.group)] += op.seconds_above(features_[c]);
+      above_[c] = keys_of(t);
+      for (std::size_t k = 0; k < key_count; ++k)
+        if (above_[c][k] > above_[most[k]][k]) most[k] = c;
+    }
+    for (std::size_t k = 0; k < key_count; ++k) {
+      chosen_[most[k]] = 1;
+      if (!costly_[k]) continue;  // the bound is the time
+      const double reached = keys_of(rank_time(features_[most[k]]))[k];
+      for (std::size_t c = 0; c < count; ++c)
+        if (above_[c][k] > reached) chosen_[c] = 1;
+    }
   }
 
   Slowest slowest(std::span<const RankBatch> ranks) const {
     static constexpr RankBatch idle{};
     Slowest s;
     s.batch.fill(&idle);
-    double layers_s = 0;
-    Features x{};
+    std::array<double, row_features> rows;
     for (const RankBatch& batch : ranks) {
-      map_.compute(batch, x);
-      const RankTime t = rank_time(x);
+      map_.compute_rows(batch, rows.data());
+      s.requests = std::max(s.requests, batch.decode_requests + batch.prefill_requests);
+      s.host_s = std::max(s.host_s, host_.work_s(batch));
+      s.host_behind_s = std::max(s.host_behind_s, batch.host_behind_s);
+      for (std::size_t f = 0; f < row_features; ++f) {
+        s.largest[f] = std::max(s.largest[f], rows[f]);
+        s.total[f] += rows[f];
+      }
+    }
+    find_candidates(ranks);
+    features_.resize(std::max(features_.size(), candidates_.size()));
+    for (std::size_t c = 0; c < candidates_.size(); ++c) map_.compute(ranks[candidates_[c]], features_[c]);
+    const bool choose = candidates_.size() > 2 && std::find(costly_.begin(), costly_.end(), true) != costly_.end();
+    if (choose) keep_possible();
+    double layers_s = 0;
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      if (choose && !chosen_[c]) continue;
+      const RankBatch& batch = ranks[candidates_[c]];
+      const RankTime t = rank_time(features_[c]);
       if (t.layers_s() > layers_s) {
         layers_s = t.layers_s();
         s.layers = t;
@@ -218,15 +346,22 @@ class ClosedFormStep : public StepModel {
       keep_slower(t.groups[index_of(Group::moe)], s.moe_s, batch, s.batch[1]);
       keep_slower(t.groups[index_of(Group::head)], s.head_s, batch, s.batch[2]);
       keep_slower(t.groups[index_of(Group::draft)], s.draft_s, batch, s.batch[3]);
-      s.requests = std::max(s.requests, batch.decode_requests + batch.prefill_requests);
-      s.host_s = std::max(s.host_s, host_.work_s(batch));
-      s.host_behind_s = std::max(s.host_behind_s, batch.host_behind_s);
-      for (std::size_t f = 0; f < row_features; ++f) {
-        s.largest[f] = std::max(s.largest[f], x[f]);
-        s.total[f] += x[f];
-      }
     }
+#ifdef RACKCAST_CHECKS
+    if (++steps_ % check_every == 0) check_slowest(ranks, {layers_s, s.moe_s, s.head_s, s.draft_s});
+#endif
     return s;
+  }
+
+  // Whoever was left out is indeed no slower.
+  void check_slowest(std::span<const RankBatch> ranks, const Keys& found) const {
+    Features x{};
+    for (const RankBatch& batch : ranks) {
+      map_.compute(batch, x);
+      const Keys keys = keys_of(rank_time(x));
+      for (std::size_t k = 0; k < key_count; ++k)
+        RACKCAST_CHECK(keys[k] <= found[k] * (1 + 1e-12), "a rank that was left out is the slowest");
+    }
   }
 
   static void keep_slower(double seconds, double& slowest_s, const RankBatch& batch, const RankBatch*& kept) {
@@ -264,6 +399,14 @@ class ClosedFormStep : public StepModel {
   std::vector<Operator> operators_;
   std::array<RowCurve, row_features> curves_;
   std::vector<DirectOperator> direct_;
+  std::array<bool, key_count> costly_{};  // some time of this key takes powers
+  // Of the step that is being computed; a model serves one thread.
+  mutable std::vector<std::size_t> candidates_;
+  mutable std::vector<Features> features_;  // of the candidates, as the two below
+  mutable std::vector<Keys> above_;
+  mutable std::vector<char> chosen_;
+  static constexpr std::uint64_t check_every = 64;
+  mutable std::uint64_t steps_ = 0;
   std::vector<ExpertRows> experts_;
   HostTime host_;
 };

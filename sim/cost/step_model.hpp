@@ -9,6 +9,7 @@
 
 #include "sim/base/catalog.hpp"
 #include "sim/cost/costs.hpp"
+#include "sim/cost/step_phases.hpp"
 #include "sim/spec/deployment.hpp"
 #include "sim/spec/model.hpp"
 #include "sim/spec/rack.hpp"
@@ -70,7 +71,8 @@ class StepModel {
   virtual ~StepModel() = default;
   // ranks.size() = ranks of the engine; DEP: slowest rank per side; TP: one element holds the whole engine's batch.
   virtual StepTime step(std::span<const RankBatch> ranks, const ExpertLoad& load = {}) const = 0;
-  // Per layer, per rank durations for fidelity `layered`; same sum as step() when balanced.
+  // The same step taken apart, for fidelity `flow`.
+  virtual StepPhases phases(std::span<const RankBatch> /*ranks*/, const ExpertLoad& /*load*/ = {}) const { return {}; }
   // Shares of time by basis (measured, published, transferred, assumed) of a typical step, for the manifest.
   struct BasisShare { double measured = 0, published = 0, transferred = 0, assumed = 0; };
   virtual BasisShare basis_of(std::span<const RankBatch> ranks) const = 0;

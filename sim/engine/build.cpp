@@ -35,7 +35,9 @@ PoolOptions pool_of(const Scenario& s, const BuiltPool& built, EngineRole role) 
   shape.posts_behind_launch = s.deployment.kv_transfer.posting == KvPosting::behind_launch;
   shape.adaptive_verify = s.deployment.speculation.verify == VerifyPolicy::adaptive;
   shape.drafts = s.deployment.speculation.draft_tokens > 0;
-  shape.layers = s.fidelity == Fidelity::layered ? static_cast<std::uint32_t>(s.model.layer_count()) : 0;
+  // Without an exchange between ranks there is nothing to flow: such an engine is layered.
+  shape.flows = s.fidelity == Fidelity::flow && shape.ranks > 1 && s.model.experts.count > 0;
+  shape.layers = s.fidelity != Fidelity::collapsed && !shape.flows ? static_cast<std::uint32_t>(s.model.layer_count()) : 0;
   return pool;
 }
 
@@ -233,7 +235,6 @@ std::string trace_path(const std::string& name) {
 }
 
 BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces) {
-  if (s.fidelity == Fidelity::flow) throw UserError("fidelity: flow is not built; use collapsed or layered");
   TraceCache own;
   BuiltRun run;
   add_pools(s, catalog, run);
@@ -252,6 +253,8 @@ BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces
   o.preload = s.workload.warmup == WarmupMode::preload;
   o.seed = s.seed;
   add_failures(s, catalog, run);
+  if (s.fidelity == Fidelity::flow && !o.failures.sources.empty())
+    throw UserError("fidelity: flow knows no failures; use collapsed or layered, or drop them");
   run.context.gpus = s.deployment.gpus();
   run.context.rack_gpus = static_cast<double>(s.rack.gpus) * s.rack.racks;
   run.context.racks = s.rack.racks;

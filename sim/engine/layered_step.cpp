@@ -5,21 +5,30 @@
 
 namespace rackcast {
 
-double expected_maximum(std::span<const double> means, double jitter) {
-  const double most = *std::max_element(means.begin(), means.end());
-  if (most <= 0) return 0;
+double expected_maximum(std::span<const double> means, std::span<const double> deviations) {
   constexpr int points = 400;
   constexpr double reach = 7;  // standard deviations; beyond, less than 1 in 10^11
-  const double low = most * (1 - reach * jitter), step = 2 * reach * jitter * most / points;
+  double low = -INFINITY, high = -INFINITY;  // the maximum lies between them
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    low = std::max(low, means[i] - reach * deviations[i]);
+    high = std::max(high, means[i] + reach * deviations[i]);
+  }
+  const double step = (high - low) / points;
   double integral = 0;
   for (int i = 0; i < points; ++i) {  // midpoints
     const double x = low + (i + 0.5) * step;
     double below = 1;
-    for (const double mean : means)
-      if (mean > 0) below *= 0.5 * std::erfc(-(x - mean) / (jitter * mean) / std::sqrt(2.0));
+    for (std::size_t k = 0; k < means.size(); ++k)
+      if (deviations[k] > 0) below *= 0.5 * std::erfc(-(x - means[k]) / deviations[k] / std::sqrt(2.0));
     integral += (1 - below) * step;
   }
   return low + integral;
+}
+
+double expected_maximum(std::span<const double> means, double jitter) {
+  std::vector<double> deviations;
+  for (const double mean : means) deviations.push_back(jitter * mean);
+  return expected_maximum(means, deviations);
 }
 
 void LayeredStep::plan(const StepModel& model, std::span<const RankBatch> batch, const ExpertLoad& load, StepTime& collapsed) {

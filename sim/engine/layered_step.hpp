@@ -16,6 +16,8 @@
 namespace rackcast {
 
 double expected_maximum(std::span<const double> means, double jitter);
+// The same of normals with any means and deviations. A deviation of 0 is a constant.
+double expected_maximum(std::span<const double> means, std::span<const double> deviations);
 
 class LayeredStep {
  public:

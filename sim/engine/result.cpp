@@ -235,6 +235,7 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
   j["counts"] = {{"arrivals", o.arrivals}, {"arrivals_measured", o.arrivals_measured}, {"completed_measured", o.finished_measured},
                  {"unfinished_measured", o.unfinished_measured}, {"refused", o.refused}, {"preemptions", o.preemptions},
                  {"events", o.events}, {"iterations", o.iterations}, {"flows", o.flows}, {"warmup_s", o.window_start_s}, {"window_s", window_s}};
+  if (o.exchange_flows > 0) j["counts"]["exchange_flows"] = o.exchange_flows;
   if (!recorder.time_line.times_s.empty()) j["time_line"] = time_line_json(recorder.time_line, names);
   return j;
 }

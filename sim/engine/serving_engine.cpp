@@ -20,7 +20,7 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t id) { return seed * 0x9e3779
 ServingEngine::ServingEngine(std::uint32_t index, const EngineShape& shape, const StepModel& model,
                              const Acceptance& acceptance, std::uint64_t seed, RequestArena& arena, EngineEvents& events)
     : index_(index), shape_(shape), own_model_(model), acceptance_(acceptance), seed_(seed), arena_(arena), events_(events),
-      batch_(shape.ranks), layered_(std::max(1U, shape.layers), mix(seed, index)) {
+      batch_(shape.ranks), layered_(std::max(1U, shape.layers), mix(seed, index)), flow_(mix(seed, index)) {
   ranks_.reserve(shape.ranks);
   for (std::uint32_t r = 0; r < shape.ranks; ++r) ranks_.emplace_back(shape.kv_tokens);
 }
@@ -31,7 +31,7 @@ void ServingEngine::use_loads(std::span<TargetLoad> targets, std::span<DecodeRan
   for (DecodeRankLoad& load : decode_loads_) load.kv_free = shape_.kv_tokens;
 }
 
-bool ServingEngine::begin(double& duration_s) {
+bool ServingEngine::begin(double now_s, double& duration_s) {
   RACKCAST_CHECK(!running_, "an engine began an iteration inside another");
   if (halted_) return false;
   for (RankBatch& batch : batch_) batch.new_requests = batch.host_s = batch.host_behind_s = 0;
@@ -60,6 +60,17 @@ bool ServingEngine::begin(double& duration_s) {
   }
   duration_s = time.total_s;
   running_ = true;
+  flowing_ = shape_.flows && time.total_s > time.host_s;
+  if (flowing_) {
+    collapsed_ = time;
+    iteration_s_ = time.total_s;
+    flow_.begin(*model_, batch_, expert_load, time.total_s, now_s);
+    if (totals_.iterations % basis_every == 0) {
+      totals_.layered_collapsed_s += time.total_s;
+      totals_.layered_expected_s += time.total_s * flow_.expected_ratio();
+    }
+    return true;
+  }
   if (shape_.layers > 0 && time.total_s > time.host_s) {
     const double collapsed_s = time.total_s;
     layered_.plan(*model_, batch_, expert_load, time);
@@ -155,8 +166,14 @@ void ServingEngine::account(const StepTime& time) {
   totals_.basis.assumed += share.assumed * time.total_s;
 }
 
-void ServingEngine::end() {
+void ServingEngine::end(double now_s) {
   running_ = false;
+  if (flowing_) {  // what the exchange really took shows in its side
+    const double difference = now_s - flow_.began_s() - collapsed_.total_s;
+    collapsed_.moe_s += difference;
+    collapsed_.total_s += difference;
+    account(collapsed_);
+  }
   if (shape_.role == EngineRole::decode)
     for (const RequestId id : started_)  // unless it was put back before the step
       if (arena_[id].state == RequestState::decoding && arena_[id].join_step == step_) events_.answer_started(id);

@@ -10,6 +10,7 @@
 #include "sim/cost/memory.hpp"
 #include "sim/cost/step_model.hpp"
 #include "sim/engine/finish_ring.hpp"
+#include "sim/engine/flow_step.hpp"
 #include "sim/engine/layered_step.hpp"
 #include "sim/engine/request.hpp"
 #include "sim/policy/batcher.hpp"
@@ -31,6 +32,7 @@ struct EngineShape {
   bool adaptive_verify = false;       // a step verifies as many drafts as pay
   bool posts_behind_launch = false;   // descriptors that its hosts post do not delay the launch of the step
   std::uint32_t layers = 0;           // fidelity layered: events of an iteration; 0: collapsed, one
+  bool flows = false;                 // fidelity flow: ranks exchange over the network
 };
 
 // What an engine's work so far adds up to.
@@ -102,12 +104,14 @@ class ServingEngine {
     double after_s;                                               // since the iteration began
   };
   bool idle() const { return !running_; }
-  bool begin(double& duration_s);                                 // false: nothing to do
+  bool begin(double now_s, double& duration_s);                   // false: nothing to do; flows: no duration yet
   bool next_layer(double& duration_s);                            // fidelity layered: false after the last
-  void end();
+  void end(double now_s);
   std::span<const Chunk> chunks() const { return chunks_; }       // of the iteration that runs
   std::span<const Posted> posted() const { return posted_; }
-  double iteration_s() const { return iteration_s_; }
+  double iteration_s() const { return iteration_s_; }             // flows: as collapsed, which is known beforehand
+  bool flowing() const { return flowing_; }
+  FlowStep& flow_step() { return flow_; }
 
   std::uint32_t index() const { return index_; }
   const EngineShape& shape() const { return shape_; }
@@ -179,6 +183,9 @@ class ServingEngine {
   double iteration_s_ = 0;            // of the iteration that runs
   FinishRing finishing_;
   LayeredStep layered_;
+  FlowStep flow_;
+  bool flowing_ = false;              // the running iteration exchanges over the network
+  StepTime collapsed_;                // of it
   std::uint64_t step_ = 0;            // of requests: a step that verifies less advances it by less than one
   double progress_ = 0, advance_ = 1;
   int verify_ = 0, chosen_verify_ = 0;  // drafts that a step verifies

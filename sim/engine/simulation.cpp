@@ -37,7 +37,11 @@ Simulation::Simulation(const SimulationOptions& options, Load& load, Network& ne
       outcome_.engine_rack.push_back(placed[p][e].rack);
       outcome_.engine_first_gpu.push_back(placed[p][e].first_gpu);
       auto& list = p == 0 ? targets_ : decode_targets_;
-      for (std::uint32_t r = 0; r < pool.shape.ranks; ++r) list.push_back({index, r});
+      first_rank_.push_back(static_cast<std::uint32_t>(all_ranks_.size()));
+      for (std::uint32_t r = 0; r < pool.shape.ranks; ++r) {
+        list.push_back({index, r});
+        all_ranks_.push_back({index, r});
+      }
     }
   }
   prompt_engines_ = options.pools.front().engines;
@@ -128,7 +132,10 @@ SimulationOutcome Simulation::run() {
 void Simulation::advance() {
   while (queue_.next_time_s() <= now_s_) handle(queue_.take());
   while (network_.next_time_s() <= now_s_) network_.fire();
-  for (std::size_t i = 0; i < landed_.size(); ++i) flow_done(static_cast<std::uint32_t>(landed_[i]));
+  for (std::size_t i = 0; i < landed_.size(); ++i) {
+    if (landed_[i] & (dispatch_tag | combine_tag)) message_landed(landed_[i]);
+    else flow_done(static_cast<std::uint32_t>(landed_[i]));
+  }
   landed_.clear();
   for (std::size_t i = 0; i < failed_.size(); ++i) flow_stopped(static_cast<std::uint32_t>(failed_[i]));
   failed_.clear();
@@ -138,6 +145,7 @@ void Simulation::advance() {
 
 void Simulation::handle(const Event& event) {
   switch (event.kind()) {
+    case EventKind::rank_ready: rank_ready(event.id); break;
     case EventKind::iteration_done:
     case EventKind::layer_done: iteration_event(event); break;
     case EventKind::failure: fail(event.id); break;
@@ -158,7 +166,7 @@ void Simulation::iteration_event(const Event& event) {
   if (engine.generation() != event.id >> 16) return;  // it was cut off
   double duration_s = 0;
   if (event.kind() == EventKind::layer_done && engine.next_layer(duration_s)) return queue_.add(now_s_ + duration_s, EventKind::layer_done, event.id);
-  engine.end();
+  engine.end(now_s_);
   wake(e);
 }
 
@@ -181,12 +189,13 @@ void Simulation::schedule() {
     const std::uint32_t e = awake_[i];
     is_awake_[e] = 0;
     double duration_s = 0;
-    if (!engines_[e].idle() || !engines_[e].begin(duration_s)) continue;
+    if (!engines_[e].idle() || !engines_[e].begin(now_s_, duration_s)) continue;
     for (const ServingEngine::Posted& posted : engines_[e].posted())
       queue_.add(now_s_ + posted.after_s + (stale(moves_[posted.move]) ? 0 : link_of(moves_[posted.move].request).latency_s), EventKind::transfer_posted, posted.move);
     if (options_.transfer.mode == KvTransferMode::push_layerwise && engines_[e].shape().role == EngineRole::prefill)
       send_layers(engines_[e], engines_[e].iteration_s());
-    queue_.add(now_s_ + duration_s, engines_[e].shape().layers > 0 ? EventKind::layer_done : EventKind::iteration_done, e | engines_[e].generation() << 16);
+    if (engines_[e].flowing()) exchange(e);
+    else queue_.add(now_s_ + duration_s, engines_[e].shape().layers > 0 ? EventKind::layer_done : EventKind::iteration_done, e | engines_[e].generation() << 16);
   }
   awake_.clear();
 }

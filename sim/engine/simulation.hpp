@@ -21,6 +21,10 @@
 
 namespace rackcast {
 
+// Tags of flows: a move's is its bare slot; a message between ranks (fidelity flow) names the rank that gets it.
+constexpr std::uint64_t dispatch_tag = std::uint64_t{1} << 33;
+constexpr std::uint64_t combine_tag = std::uint64_t{1} << 34;
+
 struct PoolOptions {
   EngineShape shape;
   std::uint32_t engines = 1;
@@ -70,6 +74,7 @@ struct SimulationOutcome {
   std::uint64_t preemptions = 0;
   double in_flight_area = 0;          // integral of measured requests in the system over the window, request seconds
   std::uint64_t events = 0, iterations = 0, flows = 0;
+  std::uint64_t exchange_flows = 0;   // fidelity flow: messages between ranks
   std::vector<EngineTotals> engine_window;    // work inside the window, by engine
   std::vector<EngineTotals> engine_total;
   std::vector<std::uint32_t> engine_rack, engine_first_gpu;
@@ -149,6 +154,10 @@ class Simulation final : private EngineEvents, private PrefixView {
   void release_stranded();
   bool any_up(std::size_t begin, std::size_t end) const;
   bool any_left(std::size_t begin, std::size_t end) const;  // up, or coming back
+  // simulation_exchange.cpp: fidelity flow
+  void rank_ready(std::uint32_t global_rank);
+  void message_landed(std::uint64_t tag);
+  void exchange(std::uint32_t engine);
 
   // simulation_flow.cpp: a request's way
   void arrive(const LoadRequest& ask);
@@ -167,6 +176,8 @@ class Simulation final : private EngineEvents, private PrefixView {
   void start_host_load(RequestId id) override;
   void preempted(RequestId id) override;
   std::uint32_t matched_tokens(std::uint32_t target, const RouteQuery& query) const override;
+  void expect(std::uint32_t target, const RouteQuery& query) const override;
+  std::uint32_t tier_match(const KvCache* tier, const RouteQuery& query) const;
 
   SimulationOptions options_;
   Load& load_;
@@ -194,11 +205,14 @@ class Simulation final : private EngineEvents, private PrefixView {
   std::vector<std::uint32_t> failure_source_;  // of outcome_.failures
   std::vector<char> down_, gone_;            // by engine: known to be away; and for good
   std::uint32_t spare_gpus_ = 0;
+  mutable std::vector<std::pair<const KvCache*, std::uint32_t>> tier_matches_;  // of the query that is being routed
   std::vector<LoadRequest> due_;
   RequestQueue handing_over_;                // computed prompts that wait for room in a decode engine
   bool decode_room_changed_ = false;
   std::vector<std::uint32_t> awake_;
   std::vector<char> is_awake_;
+  std::vector<Target> all_ranks_;            // of all engines, in their order
+  std::vector<std::uint32_t> first_rank_;    // of an engine, in all_ranks_
 
   std::uint64_t finished_ = 0;
   double computed_tokens_ = 0, answered_tokens_ = 0;  // of finished requests

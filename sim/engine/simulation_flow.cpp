@@ -38,6 +38,7 @@ void Simulation::route(RequestId id, bool first) {
   }
   const LoadRequest& ask = arena_[id].ask;
   const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens, .input_tokens = ask.input_tokens};
+  tier_matches_.clear();
   const std::uint32_t target = router_->pick(query, target_loads_, *this);
   const std::uint32_t expected_hit = ask.runs.empty() ? 0 : matched_tokens(target, query);
   engines_[targets_[target].engine].enqueue(id, targets_[target].rank, expected_hit, first);
@@ -48,8 +49,21 @@ std::uint32_t Simulation::matched_tokens(std::uint32_t target, const RouteQuery&
   const auto [e, r] = targets_[target];
   if (!engines_[e].shape().prefix_cache) return 0;
   std::uint32_t blocks = engines_[e].kv(r).matched_blocks(query.play, query.runs);
-  if (const KvCache* tier = host_tier_of(e, r)) blocks = std::max(blocks, tier->matched_blocks(query.play, query.runs));
+  if (const KvCache* tier = host_tier_of(e, r)) blocks = std::max(blocks, tier_match(tier, query));
   return blocks * query.block_tokens;
+}
+
+void Simulation::expect(std::uint32_t target, const RouteQuery& query) const {
+  const auto [e, r] = targets_[target];
+  engines_[e].kv(r).prefetch(query.play, query.runs);
+  if (const KvCache* tier = host_tier_of(e, r)) tier->prefetch(query.play, query.runs);
+}
+
+// Targets of one node share its tier, and a router asks about several of them: each tier is asked once a query.
+std::uint32_t Simulation::tier_match(const KvCache* tier, const RouteQuery& query) const {
+  for (const auto& [asked, blocks] : tier_matches_)
+    if (asked == tier) return blocks;
+  return tier_matches_.emplace_back(tier, tier->matched_blocks(query.play, query.runs)).second;
 }
 
 bool Simulation::host_match(RequestId id) {
@@ -166,6 +180,7 @@ void Simulation::remove(RequestId id) {
 void Simulation::preload() {
   load_.preload([this](const LoadRequest& ask) {
     const RouteQuery query{.lane = ask.lane, .play = ask.play, .runs = ask.runs, .block_tokens = ask.block_tokens, .input_tokens = ask.input_tokens};
+    tier_matches_.clear();
     const auto [e, r] = targets_[router_->pick(query, target_loads_, *this)];
     engines_[e].preload(r, ask);
     std::uint32_t blocks = 0;

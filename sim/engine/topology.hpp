@@ -43,6 +43,7 @@ class Topology {
   std::uint32_t node_of(std::uint32_t gpu) const { return gpu / options_.gpus_per_node; }
   std::uint32_t nodes() const { return (options_.gpus_per_rack * options_.racks + options_.gpus_per_node - 1) / options_.gpus_per_node; }
   bool same_domain(std::uint32_t a, std::uint32_t b) const { return domain_of(a) == domain_of(b); }
+  const TopologyOptions& options() const { return options_; }
   std::uint32_t gpus() const { return options_.gpus_per_rack * options_.racks; }
 
  private:

@@ -20,6 +20,8 @@ class BlockIndex {
     }
   }
 
+  void prefetch(std::uint32_t play, std::uint32_t block) const { __builtin_prefetch(&slots_[home(key_of(play, block))]); }
+
   void insert(std::uint32_t play, std::uint32_t block, std::uint32_t value) {
     if ((size_ + 1) * 2 > slots_.size()) grow();
     place(key_of(play, block), value);

@@ -31,6 +31,10 @@ class KvCache {
 
   // Leading blocks of the path that are resident.
   std::uint32_t matched_blocks(std::uint32_t play, std::span<const HashRun> runs) const;
+  // matched_blocks will be asked soon: what it looks at first comes closer.
+  void prefetch(std::uint32_t play, std::span<const HashRun> runs) const {
+    if (!runs.empty()) index_.prefetch(play, runs.front().first);
+  }
   // Takes references on the resident leading blocks, at most `most`.
   Held acquire(std::uint32_t play, std::span<const HashRun> runs, std::uint32_t most = 0xffffffffU);
   // Makes private space for `tokens`, evicting what nobody holds. False, and nothing changes, when they cannot fit.

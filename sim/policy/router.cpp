@@ -81,6 +81,8 @@ class PrefixAffinity final : public Router {
     if (query.runs.empty()) return least;
     Homes& homes = homes_of(query.play, query.runs.front().first);
     homes.used = ++clock_;
+    for (const std::uint32_t target : homes.targets)
+      if (target != BlockIndex::none) prefixes.expect(target, query);
     std::uint32_t home = BlockIndex::none, matched = 0;
     for (const std::uint32_t target : homes.targets) {
       if (target == BlockIndex::none || targets[target].down) continue;

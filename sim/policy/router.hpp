@@ -31,6 +31,8 @@ class PrefixView {
  public:
   virtual ~PrefixView() = default;
   virtual std::uint32_t matched_tokens(std::uint32_t target, const RouteQuery& query) const = 0;
+  // matched_tokens will be asked soon. Changes nothing but speed.
+  virtual void expect(std::uint32_t /*target*/, const RouteQuery& /*query*/) const {}
 };
 
 struct RouterOptions {

@@ -77,11 +77,9 @@ std::uint32_t Acceptance::steps_for(std::uint32_t tokens, std::uint64_t seed) co
   }
   while (kept < tokens) {
     const double u = draws.uniform();
-    kept += 1;
-    for (const double probability : at_least_) {
-      if (u >= probability) break;
-      kept += 1;
-    }
+    std::uint32_t accepted = 0;
+    for (const double probability : at_least_) accepted += u < probability;  // they fall, so this counts up to the first miss
+    kept += 1 + accepted;
     ++steps;
   }
   return steps;

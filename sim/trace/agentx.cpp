@@ -30,9 +30,10 @@ struct InFlight {
 // (the system guard), so that one addition moves every timer.
 class Agentx final : public Load {
  public:
-  explicit Agentx(const AgentxOptions& options)
+  // Without ideal hits (ideal_cached_blocks stays 0) less is to be done.
+  explicit Agentx(const AgentxOptions& options, bool ideal_hits = true)
       : options_(options), shared_plans_(options.plans ? options.plans : session_plans(*options.trace)), plans_(*shared_plans_),
-        due_(options.lanes), lanes_(options.lanes), next_row_(options.lanes) {
+        ideal_hits_(ideal_hits), due_(options.lanes), lanes_(options.lanes), next_row_(options.lanes) {
     for (std::uint32_t lane = 0; lane < options.lanes; ++lane) place(lane);
     phase_ = primers_.empty() ? LoadPhase::warmup : LoadPhase::primer;
     start_measuring_when_warm();
@@ -141,7 +142,7 @@ class Agentx final : public Load {
     request.output_tokens = phase == LoadPhase::measured ? limited(std::max(1U, recorded.output_tokens), options_.output_limit) : 1;
     request.block_tokens = plan.session().block_tokens;
     request.runs = options_.trace->runs_of(recorded);
-    request.ideal_cached_blocks = lane.play.see(plan, request.runs, plan.segments(recorded));
+    if (ideal_hits_) request.ideal_cached_blocks = lane.play.see(plan, request.runs, plan.segments(recorded));
     request.phase = phase;
     ++in_flight_;
     return request;
@@ -193,6 +194,7 @@ class Agentx final : public Load {
   AgentxOptions options_;
   std::shared_ptr<const SessionPlans> shared_plans_;
   const SessionPlans& plans_;
+  bool ideal_hits_;
   MinTree due_;
   std::vector<Lane> lanes_;
   std::vector<Primer> primers_;  // not given out yet
@@ -232,7 +234,7 @@ LaneDemand lane_demand(const AgentxOptions& asked, double duration_s) {
   AgentxOptions options = asked;
   options.lanes = std::min(asked.lanes, enough_lanes);
   const double scale = static_cast<double>(asked.lanes) / options.lanes;
-  Agentx load(options);
+  Agentx load(options, false);
   load.preload([](const LoadRequest&) {});
   const double start_s = load.next_time_s();
   double input = 0, output = 0;

@@ -28,7 +28,6 @@ struct AgentxOptions {
   std::uint64_t seed = 42;
 };
 
-// UserError when the trace has no session with a main request.
 std::unique_ptr<Load> make_agentx(const AgentxOptions& options);
 
 // Tokens (cached input, computed input and output) that the lanes would ask of a server without latency.

@@ -86,10 +86,8 @@ void Play::add_head(const SessionPlan& plan, std::uint32_t stream, double now_s,
 }
 
 bool Play::must_wait(const SessionPlan& plan, std::uint32_t node) const {
-  for (const std::uint32_t other : plan.waits(plan.nodes()[node])) {
-    const std::uint32_t stream = plan.nodes()[other].stream;
-    if (done_[stream] <= other - plan.streams()[stream].first) return true;
-  }
+  for (const SessionPlan::Place other : plan.wait_places(plan.nodes()[node]))
+    if (done_[other.stream] <= other.position) return true;
   if (plan.nodes()[node].stream != 0) return false;
   const auto joined = plan.joined_by(node);
   return std::any_of(joined.begin(), joined.end(), [&](std::uint32_t stream) { return !stream_done(plan, stream); });

@@ -37,6 +37,8 @@ class PlanBuilder {
     add_flat({chains.begin() + 1, chains.end()});
     lay_out();
     add_barriers();
+    for (const std::uint32_t node : plan_.waits_)
+      plan_.wait_places_.push_back({plan_.nodes_[node].stream, node - plan_.streams_[plan_.nodes_[node].stream].first});
     drop_cyclic_barriers();
     cut_segments();
   }
@@ -140,6 +142,14 @@ class PlanBuilder {
     };
     plan_.by_spawn_ = sorted_by(&PlanStream::spawn);
     plan_.by_join_ = sorted_by(&PlanStream::join);
+    const auto begins = [this](const std::vector<std::uint32_t>& order, std::uint32_t PlanStream::*node) {
+      std::vector<std::uint32_t> begin(root_.size() + 1, 0);
+      for (const std::uint32_t s : order) ++begin[plan_.streams_[s].*node + 1];
+      for (std::size_t n = 0; n < root_.size(); ++n) begin[n + 1] += begin[n];
+      return begin;
+    };
+    plan_.spawn_begin_ = begins(plan_.by_spawn_, &PlanStream::spawn);
+    plan_.join_begin_ = begins(plan_.by_join_, &PlanStream::join);
     plan_.first_start_s_ = INFINITY;
     for (const PlanNode& node : plan_.nodes_) {
       plan_.first_start_s_ = std::min(plan_.first_start_s_, node.start_s);
@@ -248,15 +258,13 @@ SessionPlan::SessionPlan(const Trace& trace, const Session& session) : session_(
   PlanBuilder(trace, session, *this).build();
 }
 
-static std::span<const std::uint32_t> equal_to(const std::vector<std::uint32_t>& order, const std::vector<PlanStream>& streams,
-                                               std::uint32_t PlanStream::*field, std::uint32_t node) {
-  const auto low = std::partition_point(order.begin(), order.end(), [&](std::uint32_t s) { return streams[s].*field < node; });
-  const auto high = std::partition_point(low, order.end(), [&](std::uint32_t s) { return streams[s].*field == node; });
-  return {order.data() + (low - order.begin()), static_cast<std::size_t>(high - low)};
+static std::span<const std::uint32_t> streams_of(const std::vector<std::uint32_t>& order, const std::vector<std::uint32_t>& begin, std::uint32_t node) {
+  if (node + 1 >= begin.size()) return {};  // only turns of the root have any
+  return {order.data() + begin[node], begin[node + 1] - begin[node]};
 }
 
-std::span<const std::uint32_t> SessionPlan::spawned_by(std::uint32_t node) const { return equal_to(by_spawn_, streams_, &PlanStream::spawn, node); }
-std::span<const std::uint32_t> SessionPlan::joined_by(std::uint32_t node) const { return equal_to(by_join_, streams_, &PlanStream::join, node); }
+std::span<const std::uint32_t> SessionPlan::spawned_by(std::uint32_t node) const { return streams_of(by_spawn_, spawn_begin_, node); }
+std::span<const std::uint32_t> SessionPlan::joined_by(std::uint32_t node) const { return streams_of(by_join_, join_begin_, node); }
 
 std::span<const SegmentRange> SessionPlan::segments(const TraceRequest& request) const {
   return {segments_.data() + (request.runs_begin - first_run_), request.runs_count};

@@ -47,6 +47,12 @@ class SessionPlan {
   // Nodes of other streams that had ended when this one started: it waits for them in the replay too.
   std::span<const std::uint32_t> waits(const PlanNode& node) const { return {waits_.data() + node.waits_begin, node.waits_count}; }
 
+  // The same nodes as places in their streams.
+  struct Place {
+    std::uint32_t stream = 0, position = 0;
+  };
+  std::span<const Place> wait_places(const PlanNode& node) const { return {wait_places_.data() + node.waits_begin, node.waits_count}; }
+
   std::uint32_t segment_count() const { return static_cast<std::uint32_t>(cuts_.size()); }
   std::uint32_t segment_start(std::uint32_t segment) const { return cuts_[segment]; }  // first block id
   std::span<const SegmentRange> segments(const TraceRequest& request) const;          // one range a run
@@ -61,7 +67,9 @@ class SessionPlan {
   std::vector<PlanNode> nodes_;
   std::vector<PlanStream> streams_;
   std::vector<std::uint32_t> by_spawn_, by_join_;  // streams, ordered by their spawn or join node
+  std::vector<std::uint32_t> spawn_begin_, join_begin_;  // by root node and one more: where its streams begin there
   std::vector<std::uint32_t> waits_;
+  std::vector<Place> wait_places_;                 // of waits_
   std::vector<std::uint32_t> cuts_;
   std::vector<SegmentRange> segments_;             // one a run of the session
   std::uint32_t first_run_ = 0;

@@ -13,7 +13,7 @@
 
 #include "sim/engine/build.hpp"
 #include "sim/engine/recorder.hpp"
-#include "tests/support/small_rack.hpp"
+#include "tests/support/fixed_loads.hpp"
 
 using namespace rackcast;
 using namespace rackcast::test;
@@ -55,22 +55,6 @@ void measure(const Bench& bench) {
               bench.bar, static_cast<double>(outcome.iterations) / seconds, recorder.statistics.hit_gpu / std::max(1.0, recorder.statistics.block_tokens), outcome.preemptions);
   BOOST_TEST(outcome.finished_measured > 0U);
   BOOST_TEST(outcome.refused == 0U);
-}
-
-SimulationOptions fixed_cost(const StepModel& steps, bool split) {
-  SimulationOptions options;
-  if (split) options.pools = {pool(EngineRole::prefill, 2, 2, steps), pool(EngineRole::decode, 1, 4, steps)};
-  else options.pools = {pool(EngineRole::aggregated, 2, 4, steps)};
-  for (PoolOptions& p : options.pools) p.shape.kv_tokens = 1 << 20;
-  options.transfer.bytes_per_token = 1000;
-  options.acceptance = Acceptance(3, 2.5, {});
-  options.duration_s = never_s;
-  return options;
-}
-
-std::unique_ptr<Load> sessions(std::uint64_t requests) {
-  return make_closed_loop({.users = 64, .lengths = {.input_tokens = 1024, .output_tokens = 128, .range_ratio = 0.8}, .turns = 4,
-                           .shared_prefix = 0.5, .prefix_groups = 16, .requests = requests, .seed = 1});
 }
 
 struct Counts {

@@ -4,8 +4,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include <simgrid/kernel/resource/Model.hpp>
+#include <simgrid/plugins/load.h>
 #include <simgrid/s4u.hpp>
 
+#include "sim/base/error.hpp"
+#include "sim/engine/topology.hpp"
 #include "tests/support/flow_list.hpp"
 #include "tests/support/isolated.hpp"
 
@@ -30,12 +33,14 @@ struct Plain {
     for (auto& comm : comms) comm.detach();
   }
 
-  explicit Plain(std::vector<const char*> settings = {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:1e30"}) {
+  explicit Plain(std::vector<const char*> settings = {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:1e30"},
+                 const std::function<void()>& before_platform = {}) {
     static char program[] = "plain", quiet[] = "--log=root.thres:critical";
     static char* arguments[] = {program, quiet, nullptr};
     int count = 2;
     engine = std::make_unique<s4u::Engine>(&count, arguments);
     for (const char* setting : settings) s4u::Engine::set_config(setting);
+    if (before_platform) before_platform();
     zone = s4u::create_star_zone("plain");
   }
   void link(double bytes_per_s, double latency_s) {
@@ -51,6 +56,19 @@ struct Plain {
     zone->add_route(from->get_netpoint(), nullptr, nullptr, nullptr, list, false);
     zone->add_route(nullptr, to->get_netpoint(), nullptr, nullptr, {}, false);
     ways.emplace_back(from, to);
+  }
+  // Hosts with a two-way link each, as GPUs in a star.
+  std::vector<s4u::Host*> star(int count, double bytes_per_s) {
+    std::vector<s4u::Host*> hosts;
+    for (int i = 0; i < count; ++i) {
+      hosts.push_back(zone->create_host("h" + std::to_string(i), 1.0));
+      auto* link = zone->create_split_duplex_link("d" + std::to_string(i), bytes_per_s);
+      link->set_latency(0);
+      link->seal();
+      links.push_back(link->get_link_up());
+      zone->add_route(hosts.back()->get_netpoint(), nullptr, nullptr, nullptr, {{link, s4u::LinkInRoute::Direction::UP}}, true);
+    }
+    return hosts;
   }
   void seal() {
     zone->seal();
@@ -254,4 +272,77 @@ BOOST_AUTO_TEST_CASE(a_step_to_a_completion_ends_on_it_and_not_beyond) {
   });
   BOOST_TEST(seen[0] == 1.0);
   BOOST_TEST(seen[1] == 2.0);
+}
+
+BOOST_AUTO_TEST_CASE(flows_in_opposite_directions_do_not_slow_each_other_down) {
+  const double plain = isolated([] {
+    Plain p({"network/model:CM02", "network/TCP-gamma:1e30"});  // acknowledgements take 5% of the way back by default
+    const auto hosts = p.star(2, 100);
+    p.ways = {{hosts[0], hosts[1]}, {hosts[1], hosts[0]}};
+    p.seal();
+    p.start(0, 100);
+    p.start(1, 100);
+    p.engine->run_until(5);
+    return p.ends;
+  })[0];
+  BOOST_TEST(plain > 1.04);
+  FlowList list{{100, 100, 100, 100}, {}};  // out and in of two ports
+  list.flow(0, {0, 3}, 100);
+  list.flow(0, {2, 1}, 100);
+  BOOST_TEST(ours(list, 0) == 1.0);
+  BOOST_TEST(ours(list, 1) == 1.0);
+}
+
+BOOST_AUTO_TEST_CASE(a_flow_from_a_gpu_to_itself_is_refused_instead_of_taking_its_port) {
+  const double plain = isolated([] {
+    Plain p;
+    const auto hosts = p.star(1, 100);
+    p.ways = {{hosts[0], hosts[0]}};
+    p.seal();
+    p.start(0, 100);
+    p.engine->run_until(5);
+    return p.ends;
+  })[0];
+  BOOST_TEST(plain == 1.0);  // a copy inside a GPU would not take a second
+  const auto network = make_fluid_network();
+  const Topology topology({.gpus_per_rack = 2}, *network);
+  BOOST_CHECK_THROW(topology.route(1, 1), InternalError);
+}
+
+// SimGrid's clock and callbacks belong to the process: a second engine would start where the first one ended.
+BOOST_AUTO_TEST_CASE(a_second_network_in_a_process_is_refused_instead_of_starting_late) {
+  BOOST_CHECK_THROW(isolated([] {
+                      make_network(NetworkKind::simgrid).reset();
+                      make_network(NetworkKind::simgrid).reset();
+                      return std::vector<double>{};
+                    }),
+                    std::runtime_error);
+}
+
+BOOST_AUTO_TEST_CASE(a_link_counts_the_bytes_that_it_carried) {
+  // Flows that start at odd times: SimGrid's plugin takes a link's rate as constant between its updates.
+  constexpr int flows = 40;
+  const std::uint64_t bytes = 1'000;
+  const double plain = isolated([] {
+    Plain p({"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:1e30"}, [] { sg_link_load_plugin_init(); });
+    p.link(100, 0);
+    p.link(100, 0);
+    p.link(100, 0);
+    for (int i = 0; i < flows; ++i) p.way({i % 2, 2});
+    p.seal();
+    sg_link_load_track(p.links[0]);
+    for (int i = 0; i < flows; ++i) {
+      p.engine->run_until(1.7 * i);
+      p.start(static_cast<std::size_t>(i), bytes);
+    }
+    p.engine->run_until(10000);
+    return std::vector<double>{sg_link_get_cum_load(p.links[0])};
+  })[0];
+  BOOST_TEST_MESSAGE("SimGrid's plugin counts " << plain << " bytes of " << flows / 2 * bytes);
+  BOOST_TEST(plain != static_cast<double>(flows / 2 * bytes));
+  FlowList list{{100, 100, 100}, {}};
+  for (int i = 0; i < flows; ++i) list.flow(1.7 * i, {static_cast<LinkId>(i % 2), 2}, bytes);
+  const std::size_t carried = flows;  // behind the flows' dates, by link
+  BOOST_TEST(ours(list, carried) == static_cast<double>(flows / 2 * bytes));
+  BOOST_TEST(ours(list, carried + 2) == static_cast<double>(flows * bytes));
 }

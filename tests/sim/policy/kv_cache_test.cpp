@@ -182,3 +182,23 @@ BOOST_AUTO_TEST_CASE(requests_that_hold_and_grow_paths_at_once_give_everything_b
   cache.check();
   BOOST_TEST(cache.pinned_tokens() == 0);
 }
+
+// A segment that grew in place past a branch that nobody held, a request that takes the branch, and one that cuts the
+// segment there meanwhile: the far half must not keep a reference that nobody gives back.
+BOOST_AUTO_TEST_CASE(a_branch_out_of_the_middle_of_a_grown_segment_holds_nothing_beyond_it) {
+  KvCache cache(100 * block);
+  const std::vector<HashRun> trunk{{0, 10}}, branch{{0, 5}, {20, 5}}, other{{0, 5}, {40, 5}};
+  KvCache::Held growing = cache.acquire(1, trunk);
+  BOOST_REQUIRE(cache.reserve(10 * block));
+  cache.append(1, trunk, 5, block, growing);
+  play_request(cache, 1, branch);
+  cache.append(1, trunk, 10, block, growing);
+  cache.release(1, trunk, growing);
+  KvCache::Held taken = cache.acquire(1, branch);
+  BOOST_TEST(taken.blocks == 10U);
+  BOOST_TEST(cache.pinned_tokens() == 10 * block);
+  play_request(cache, 1, other);
+  cache.release(1, branch, taken);
+  BOOST_TEST(cache.pinned_tokens() == 0);
+  cache.check();
+}

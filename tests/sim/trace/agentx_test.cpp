@@ -8,9 +8,12 @@
 #include "sim/base/error.hpp"
 #include "sim/base/numpy_random.hpp"
 #include "sim/trace/agentx.hpp"
+#include "sim/trace/generate.hpp"
 #include "sim/trace/ideal_cache.hpp"
+#include "sim/trace/load_shape.hpp"
 #include "sim/trace/read.hpp"
 #include "sim/trace/runs.hpp"
+#include "sim/trace/session_demand.hpp"
 #include "sim/trace/statistics.hpp"
 #include "tests/support/recorded_data.hpp"
 
@@ -292,6 +295,27 @@ BOOST_AUTO_TEST_CASE(the_recorded_sessions_ask_for_3_to_4_thousand_tokens_per_la
   const LaneDemand demand = lane_demand({.trace = &trace, .lanes = 3072}, 1800);
   BOOST_TEST(demand.tokens_per_s / 3072 > 3000);
   BOOST_TEST(demand.tokens_per_s / 3072 < 4000);
+}
+
+// Long sessions ask for more, and a window in which every lane starts in another session counts each session alike.
+BOOST_AUTO_TEST_CASE(generated_sessions_ask_for_9_to_13_thousand_tokens_per_lane_second_over_their_whole_length) {
+  const Trace trace = generate_trace(agentx_v1_shape(), 1);
+  const auto plans = session_plans(trace);
+  const SessionDemand whole = session_demand(trace, *plans, 300);
+  BOOST_TEST(whole.tokens_per_s > 9000);
+  BOOST_TEST(whole.tokens_per_s < 13000);
+  const LaneDemand window = lane_demand({.trace = &trace, .plans = plans, .lanes = 3072}, 1800);
+  BOOST_TEST(window.tokens_per_s / 3072 < whole.tokens_per_s);
+}
+
+// One session pauses for 100 s, a second one for 4,000 s, which the guard cuts to 300 s.
+BOOST_AUTO_TEST_CASE(a_sessions_demand_is_its_tokens_over_its_pauses) {
+  const auto session = [](const std::string& id, const std::string& requests) { return R"({"id":")" + id + R"(","block_size":64,"requests":[)" + requests + "]}\n"; };
+  const Trace trace = read_trace_text("t", session("a", request(0, 10, 5) + "," + request(105, 12, 1)) + session("b", request(0, 3, 1) + "," + request(4001, 4, 1)));
+  const SessionDemand demand = session_demand(trace, *session_plans(trace), 300);
+  BOOST_TEST(demand.lane_s == 400.0);
+  BOOST_TEST(demand.tokens_per_s == (29 * 64 + 4 * 7) / 400.0);
+  BOOST_TEST(demand.requests_per_hour == 36.0);
 }
 
 BOOST_AUTO_TEST_CASE(a_stopped_load_gives_nothing_more) {
