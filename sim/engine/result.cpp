@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/schema_yaml.hpp"
 
@@ -177,7 +178,7 @@ Json manifest_json(const Scenario& scenario, const BuiltRun& built, const std::s
 
 Json metrics_json(const Metrics& metrics) {
   Json j;
-  for (const auto& [name, value] : metrics) j[name] = value;
+  for (const auto& [name, value] : metrics) j[name] = std::isnan(value) ? Json() : Json(value);  // none: null
   return j;
 }
 

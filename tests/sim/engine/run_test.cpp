@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_deployment_that_does_not_fit_is_refused_with_the_sum_line
 BOOST_AUTO_TEST_CASE(prefill_only_and_aggregated_deployments_run) {
   const auto prefill = run(scenario("deployment:\n  prefill: {engines: 2, dep: 4}\n", closed, {"workload.output_limit=1"}));
   BOOST_TEST(prefill["metrics"]["requests_completed"].get<double>() == 400);
-  BOOST_TEST(std::isnan(prefill["metrics"]["p90_tok_s_user"].get<double>()));  // one token an answer: no inter-token time
+  BOOST_TEST(prefill["metrics"]["p90_tok_s_user"].is_null());  // one token an answer: no inter-token time
   BOOST_TEST(prefill["metrics"]["output_tok_s_gpu"].get<double>() > 0);
   const auto aggregated = run(scenario("deployment:\n  aggregated: {engines: 1, tp: 4}\n", closed));
   BOOST_TEST(aggregated["metrics"]["requests_completed"].get<double>() == 400);
