@@ -14,8 +14,8 @@ namespace rackcast {
 struct TargetLoad {
   double queued_tokens = 0;     // prompt tokens that wait to be computed, after expected cache hits
   std::uint32_t requests = 0;   // waiting and running
-  bool down = false;            // takes no requests; the router is not asked when all are
   std::uint32_t group_begin = 0, group_end = 0;  // targets that can load each other's prompts from host memory; empty: none
+  bool down = false;            // takes no requests; the router is not asked when all are
 };
 
 struct RouteQuery {
