@@ -4,7 +4,7 @@
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 cd "$root"
-bash scenarios/install-deps.sh openmpi-bin libopenmpi-dev
+bash scenarios/install-deps.sh openmpi-bin libopenmpi-dev valgrind
 build="${RACKCAST_BUILD_DIR:-build/tests}"
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRACKCAST_CHECKS=ON -DRACKCAST_WERROR=ON >&2
 cmake --build "$build" >&2
