@@ -1,6 +1,7 @@
 #include "analysis/published_rows.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <regex>
 #include <tuple>
@@ -12,6 +13,7 @@ namespace rackcast {
 namespace {
 
 constexpr double milli = 1e-3;
+constexpr int widest_tensor_parallel = 8;
 constexpr double inferencex_range_ratio = 0.8;  // InferenceX fixed-length runs: lengths uniform in [0.8, 1] x nominal
 
 std::string system_gpu(std::string system) {
@@ -74,6 +76,10 @@ PublishedRow silicon_row(const CsvTable& t, std::size_t row) {
   r.output_tokens = t.integer(row, "osl").value_or(0);
   r.range_ratio = inferencex_range_ratio;
   r.concurrency = std::atoi(match_or(source, "silicon_concurrency=(\\d+)", "0").c_str());
+  r.config = match_or(source, "config_id=(\\d+)", "");
+  // The dump with configuration numbers holds runs without speculation only: all 75 of its rows that a table with a
+  // speculation column also lists say none, and none of its concurrencies occurs in recipes with speculation alone.
+  if (!r.config.empty()) r.draft_tokens = 0;
   r.disaggregated = t.text(row, "mode") == "disagg";
   if (r.disaggregated) {
     r.prefill = silicon_engines(t, row, "prefill_");
@@ -87,6 +93,15 @@ PublishedRow silicon_row(const CsvTable& t, std::size_t row) {
   } else {
     r.decode = silicon_engines(t, row, "");
     r.total_gpus = r.decode->gpus_each;
+    if (!r.config.empty() && !r.decode->attention_dp) r.decode->attention_dp = false;  // the dump says where it is data-parallel
+    // Tensor parallelism beyond a node without expert parallelism is no engine that ships: all GPUs of a disaggregated run.
+    if (r.decode->gpus_each > widest_tensor_parallel && r.decode->expert_parallel == 1 && !r.decode->attention_dp.value_or(false)) {
+      r.disaggregated = true;
+      r.decode->gpus_each = 0;
+      r.decode->workers = 0;
+      r.decode->attention_dp.reset();
+      r.prefill = r.decode;
+    }
   }
   if (const auto v = t.number(row, "silicon_ttft_ms"); v && *v > 0) r.ttft_s = *v * milli;
   if (const auto v = t.number(row, "silicon_tpot_ms"); v && *v > 0) r.tpot_s = *v * milli;
@@ -181,14 +196,16 @@ static int knows(const PublishedRow& row) {
 }
 
 std::vector<PublishedRow> without_duplicates(std::vector<PublishedRow> rows) {
-  std::map<std::tuple<std::string, int, int, int, double, double>, std::size_t> seen;
+  // Exports round differently: equal to five digits is equal.
+  const auto digits = [](double value) { return std::lround(value * std::pow(10.0, 4 - std::floor(std::log10(value)))); };
+  std::map<std::tuple<std::string, int, int, int, long, long>, std::size_t> seen;
   std::vector<PublishedRow> kept;
   for (PublishedRow& row : rows) {
     if (!row.ttft_s || !row.tpot_s) {
       kept.push_back(std::move(row));
       continue;
     }
-    const auto key = std::make_tuple(row.gpu, row.input_tokens, row.output_tokens, row.concurrency, *row.ttft_s, *row.tpot_s);
+    const auto key = std::make_tuple(row.gpu, row.input_tokens, row.output_tokens, row.concurrency, digits(*row.ttft_s), digits(*row.tpot_s));
     const auto [it, fresh] = seen.emplace(key, kept.size());
     if (fresh) kept.push_back(std::move(row));
     else if (knows(row) > knows(kept[it->second])) kept[it->second] = std::move(row);

@@ -15,6 +15,7 @@ struct PublishedEngines {
   int gpus_each = 0;
   int expert_parallel = 1;
   std::optional<bool> attention_dp;
+  int most_requests = 0;            // running requests of a DP rank (of a TP engine); 0 = not said
 };
 
 struct PublishedRow {
@@ -35,6 +36,9 @@ struct PublishedRow {
   int total_gpus = 0;               // 0 = not said
   std::optional<PublishedEngines> prefill, decode;  // aggregated rows: decode only
   std::optional<int> draft_tokens;  // 0 = none; nullopt = not said
+  bool draft_known_twice = false;   // recipes run this deployment at this concurrency both with and without speculation
+  std::string config;               // the export's number of the configuration; rows of one share a launch
+  int launch_concurrency = 0;       // the largest concurrency that the row's launch was made for; 0 = its own
   double acceptance_length = 0;     // 0 = not said
   int prefill_chunk = 0, request_cap = 0;  // 0 = not said
   // Measured. Means unless the name says otherwise.

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <map>
 #include <regex>
 #include <sstream>
+#include <tuple>
 
 namespace rackcast {
 
@@ -44,20 +47,35 @@ bool same_shape(const std::optional<PublishedEngines>& row, const PublishedEngin
   return !row->attention_dp || !recipe.attention_dp || *row->attention_dp == *recipe.attention_dp;
 }
 
-bool fits(const PublishedRow& row, const Recipe& recipe) {
-  if (recipe.gpu != row.gpu || recipe.framework != row.framework || recipe.precision != row.precision) return false;
-  if (recipe.model_key != model_key_of(row.model)) return false;
-  if (recipe.agentx != (row.workload == "agentx")) return false;
-  if (!recipe.agentx && (recipe.input_tokens != row.input_tokens || recipe.output_tokens != row.output_tokens)) return false;
-  if (std::find(recipe.concurrencies.begin(), recipe.concurrencies.end(), row.concurrency) == recipe.concurrencies.end()) return false;
+std::string plain(const std::string& precision) { return precision == "nvfp4" ? "fp4" : precision; }
+
+// Same system and a shape that the row does not contradict, whatever the lengths and the concurrency.
+bool fits(const PublishedRow& row, const std::string& model_key, const Recipe& recipe) {
+  if (recipe.gpu != row.gpu || recipe.framework != row.framework || recipe.model_key != model_key) return false;
+  if (plain(recipe.precision) != plain(row.precision) || recipe.agentx != (row.workload == "agentx")) return false;
   if ((recipe.prefill.workers > 0) != row.disaggregated) return false;
-  const int gpus = recipe.prefill.workers * recipe.prefill.gpus_each + recipe.decode.workers * recipe.decode.gpus_each;
-  if (row.total_gpus > 0 && row.total_gpus != gpus) return false;
+  if (row.draft_tokens && (*row.draft_tokens == 0) != (recipe.draft_tokens == 0)) return false;
+  if (row.total_gpus > 0 && row.total_gpus != recipe.total_gpus()) return false;
   return same_shape(row.decode, recipe.decode) && (!row.disaggregated || same_shape(row.prefill, recipe.prefill));
 }
 
-void fill(PublishedEngines& unknown, const PublishedEngines& known) {
-  if (unknown.workers == 0) unknown.workers = known.workers;
+// How far apart two concurrencies are; 0: the recipe lists the row's.
+double distance(const PublishedRow& row, const Recipe& recipe) {
+  double least = 1e9;
+  for (const int c : recipe.concurrencies) least = std::min(least, std::abs(std::log(double(c) / std::max(1, row.concurrency))));
+  return least;
+}
+
+// Lower is closer: lengths and concurrency, concurrency alone, lengths alone by nearness, neither.
+double rank_of(const PublishedRow& row, const Recipe& recipe) {
+  const bool lengths = recipe.agentx || (recipe.input_tokens == row.input_tokens && recipe.output_tokens == row.output_tokens);
+  const double far = distance(row, recipe);
+  const double order = lengths && far == 0 ? 0 : far == 0 ? 100 : lengths ? 200 + far : 300 + far;
+  return order + (recipe.draft_tokens != 0 ? 0.01 : 0);
+}
+
+void fill(PublishedEngines& unknown, const PublishedEngines& known, bool with_workers) {
+  if (with_workers && unknown.workers == 0) unknown.workers = known.workers;
   if (unknown.gpus_each == 0) {
     unknown.gpus_each = known.gpus_each;
     unknown.expert_parallel = known.expert_parallel;
@@ -65,9 +83,22 @@ void fill(PublishedEngines& unknown, const PublishedEngines& known) {
   if (!unknown.attention_dp) unknown.attention_dp = known.attention_dp;
 }
 
+bool open(const std::optional<PublishedEngines>& e) { return !e || e->workers == 0 || e->gpus_each == 0 || !e->attention_dp; }
+
 bool incomplete(const PublishedRow& row) {
-  const auto open = [](const std::optional<PublishedEngines>& e) { return !e || e->workers == 0 || e->gpus_each == 0 || !e->attention_dp; };
-  return open(row.decode) || (row.disaggregated && open(row.prefill)) || !row.draft_tokens;
+  return open(row.decode) || (row.disaggregated && open(row.prefill)) || !row.draft_tokens || row.decode->most_requests == 0;
+}
+
+const Recipe* closest(const PublishedRow& row, const std::vector<Recipe>& recipes, bool same_lengths, double within, bool with_limit = false) {
+  const Recipe* best = nullptr;
+  const std::string key = model_key_of(row.model);
+  for (const Recipe& recipe : recipes) {
+    if (!fits(row, key, recipe)) continue;
+    if (same_lengths && !recipe.agentx && (recipe.input_tokens != row.input_tokens || recipe.output_tokens != row.output_tokens)) continue;
+    if (distance(row, recipe) > within || (with_limit && recipe.decode.most_requests == 0)) continue;
+    if (!best || rank_of(row, recipe) < rank_of(row, *best)) best = &recipe;
+  }
+  return best;
 }
 
 }  // namespace
@@ -87,7 +118,7 @@ std::vector<Recipe> read_recipes(const CsvTable& t) {
   std::vector<Recipe> recipes;
   for (std::size_t i = 0; i < t.rows(); ++i) {
     Recipe r;
-    r.name = fmt::format("{}:{}", t.file(), t.line(i));
+    r.name = fmt::format("recipe {}:{}", t.file().substr(t.file().find_last_of('/') + 1), t.line(i));
     const std::string& key = t.text(i, "config_key");
     std::smatch m;
     if (!std::regex_search(key, m, std::regex("^([a-z0-9.]+)-[a-z0-9]+-(gb200|gb300|b200|b300|h100|h200)"))) continue;
@@ -106,6 +137,7 @@ std::vector<Recipe> read_recipes(const CsvTable& t) {
     }
     if (!parse_topology(t.text(i, "topology"), r.prefill, r.decode)) continue;
     const std::string& file = t.text(i, "recipe_file");
+    if (std::regex_search(file, m, std::regex("batch(\\d+)"))) r.decode.most_requests = std::atoi(m[1].str().c_str());
     const std::string& spec = t.text(i, "spec");
     if (std::regex_search(file, m, std::regex("mtp(\\d+)"))) r.draft_tokens = std::atoi(m[1].str().c_str());
     else if (spec.find("mtp") != std::string::npos) r.draft_tokens = 3;
@@ -116,50 +148,102 @@ std::vector<Recipe> read_recipes(const CsvTable& t) {
   return recipes;
 }
 
-std::string complete_row(PublishedRow& row, const std::vector<Recipe>& recipes, const std::vector<PublishedRow>& others) {
+std::vector<Recipe> recipes_of(const std::vector<PublishedRow>& rows) {
+  std::vector<Recipe> recipes;
+  for (const PublishedRow& row : rows) {
+    if (open(row.decode) || (row.disaggregated && open(row.prefill)) || !row.draft_tokens || row.concurrency <= 0) continue;
+    Recipe r;
+    r.name = "published row " + row.id;
+    r.model_key = model_key_of(row.model);
+    r.gpu = row.gpu;
+    r.framework = row.framework;
+    r.precision = row.precision;
+    r.input_tokens = row.input_tokens;
+    r.output_tokens = row.output_tokens;
+    r.agentx = row.workload == "agentx";
+    if (row.disaggregated) r.prefill = *row.prefill;
+    r.decode = *row.decode;
+    r.draft_tokens = *row.draft_tokens;
+    r.concurrencies = {row.concurrency};
+    recipes.push_back(std::move(r));
+  }
+  return recipes;
+}
+
+std::string complete_row(PublishedRow& row, const std::vector<Recipe>& recipes) {
   if (!incomplete(row)) return "";
-  const Recipe* best = nullptr;
-  int fitting = 0;
-  for (const Recipe& recipe : recipes) {
-    if (!fits(row, recipe) || (row.draft_tokens && *row.draft_tokens != 0 && recipe.draft_tokens == 0)) continue;
-    if (row.draft_tokens && *row.draft_tokens == 0 && recipe.draft_tokens != 0) continue;
-    ++fitting;
-    if (!best || (best->draft_tokens != 0 && recipe.draft_tokens == 0)) best = &recipe;
-  }
-  if (best) {
-    if (!row.decode) row.decode.emplace();
-    fill(*row.decode, best->decode);
-    if (row.disaggregated) {
-      if (!row.prefill) row.prefill.emplace();
-      fill(*row.prefill, best->prefill);
+  constexpr double any = 1e8;
+  const double twice = std::log(2.0);
+  const Recipe* best = closest(row, recipes, false, any);
+  if (!best) {
+    // Nothing published fits: one decode engine, wide expert parallelism means data-parallel attention, no speculation.
+    constexpr int widest_tensor_parallel = 8;
+    for (std::optional<PublishedEngines>* role : {&row.prefill, &row.decode}) {
+      if (!role->has_value()) continue;
+      PublishedEngines& e = **role;
+      if (!e.attention_dp && e.gpus_each > 0) e.attention_dp = e.gpus_each > widest_tensor_parallel;
     }
-    if (!row.draft_tokens) row.draft_tokens = best->draft_tokens;
-    return fmt::format("deployment from recipe {}{}", best->name, fitting > 1 ? fmt::format(" ({} fit)", fitting) : "");
+    if (row.decode && row.decode->workers == 0) row.decode->workers = 1;
+    if (!row.draft_tokens) row.draft_tokens = 0;
+    return "no recipe fits: one decode engine, no speculation assumed";
   }
-  for (const PublishedRow& other : others) {
-    if (other.id == row.id || incomplete(other) || other.gpu != row.gpu || other.framework != row.framework || other.precision != row.precision) continue;
-    if (model_key_of(other.model) != model_key_of(row.model) || other.input_tokens != row.input_tokens || other.output_tokens != row.output_tokens) continue;
-    if (other.concurrency != row.concurrency || other.disaggregated != row.disaggregated) continue;
-    if (!same_shape(row.decode, *other.decode) || (row.disaggregated && !same_shape(row.prefill, *other.prefill))) continue;
-    if (!row.decode) row.decode.emplace();
-    fill(*row.decode, *other.decode);
-    if (row.disaggregated) {
-      if (!row.prefill) row.prefill.emplace();
-      fill(*row.prefill, *other.prefill);
+  std::string note = "deployment of " + best->name;
+  if (!row.decode) row.decode.emplace();
+  const bool said_all = !open(row.decode);
+  fill(*row.decode, best->decode, true);
+  if (row.decode->most_requests == 0) {
+    const Recipe* limit = closest(row, recipes, false, 0, true);
+    if (limit) row.decode->most_requests = limit->decode.most_requests;
+    if (limit && limit != best) note += ", request limit of " + limit->name;
+  }
+  if (row.disaggregated) {
+    if (!row.prefill) row.prefill.emplace();
+    const Recipe* beside = closest(row, recipes, true, twice);
+    fill(*row.prefill, beside ? beside->prefill : best->prefill, beside != nullptr);
+    if (beside && beside != best) note += ", prefill of " + beside->name;
+  }
+  if (!row.draft_tokens) {
+    row.draft_tokens = best->draft_tokens;
+    if (best->draft_tokens == 0) {
+      PublishedRow drafting = row;
+      drafting.draft_tokens = 1;
+      const Recipe* other = closest(drafting, recipes, true, 0);
+      row.draft_known_twice = other != nullptr;
     }
-    if (!row.draft_tokens) row.draft_tokens = other.draft_tokens;
-    return fmt::format("deployment as published row {}", other.id);
+  } else if (said_all) {
+    return row.decode->most_requests > 0 ? "request limit of " + best->name : "";
   }
-  // Nothing published fits: one decode engine, wide expert parallelism means data-parallel attention, no speculation.
-  constexpr int widest_tensor_parallel = 8;
-  for (std::optional<PublishedEngines>* role : {&row.prefill, &row.decode}) {
-    if (!role->has_value()) continue;
-    PublishedEngines& e = **role;
-    if (!e.attention_dp && e.gpus_each > 0) e.attention_dp = e.gpus_each > widest_tensor_parallel;
+  return note;
+}
+
+void share_launches(std::vector<PublishedRow>& rows) {
+  std::map<std::tuple<std::string, int, int>, int> largest;
+  for (const PublishedRow& row : rows)
+    if (!row.config.empty()) {
+      int& most = largest[{row.config, row.input_tokens, row.output_tokens}];
+      most = std::max(most, row.concurrency);
+    }
+  for (PublishedRow& row : rows)
+    if (!row.config.empty()) row.launch_concurrency = largest[{row.config, row.input_tokens, row.output_tokens}];
+}
+
+void settle_speculation(std::vector<PublishedRow>& rows, const std::vector<Recipe>& recipes) {
+  const auto same = [](const PublishedRow& a, const PublishedRow& b) {
+    return a.gpu == b.gpu && a.framework == b.framework && plain(a.precision) == plain(b.precision) && a.concurrency == b.concurrency &&
+           model_key_of(a.model) == model_key_of(b.model) && a.input_tokens == b.input_tokens && a.output_tokens == b.output_tokens &&
+           a.disaggregated == b.disaggregated && a.decode && b.decode && a.decode->gpus_each == b.decode->gpus_each && a.decode->workers == b.decode->workers;
+  };
+  for (PublishedRow& row : rows) {
+    if (!row.draft_known_twice) continue;
+    const bool without = std::any_of(rows.begin(), rows.end(), [&](const PublishedRow& other) { return &other != &row && !other.draft_known_twice && other.draft_tokens == 0 && same(row, other); });
+    if (!without) continue;
+    PublishedRow drafting = row;
+    drafting.draft_tokens = 1;
+    if (const Recipe* recipe = closest(drafting, recipes, true, 0)) {
+      row.draft_tokens = recipe->draft_tokens;
+      row.decode->most_requests = recipe->decode.most_requests;
+    }
   }
-  if (row.decode && row.decode->workers == 0) row.decode->workers = 1;
-  if (!row.draft_tokens) row.draft_tokens = 0;
-  return "no recipe fits: one decode engine, no speculation assumed";
 }
 
 }  // namespace rackcast

@@ -1,6 +1,7 @@
-// Published deployment recipes: which worker counts and which speculation a benchmark ran at a concurrency. They fill
-// what a row of results leaves out, from its deployment columns only, never from its measured figures.
+// Published deployments: which workers, request limits and speculation a benchmark ran at a concurrency. They fill what a
+// row of results leaves out, from its deployment columns only, never from its measured figures.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 namespace rackcast {
 
 struct Recipe {
-  std::string name;         // file and line, for the note
+  std::string name;         // "recipe FILE:LINE" or "published row ID", for the note
   std::string model_key;    // dsr1, dsv4, kimik2...
   std::string gpu, framework, precision;
   int input_tokens = 0, output_tokens = 0;
@@ -18,17 +19,30 @@ struct Recipe {
   PublishedEngines prefill, decode;  // aggregated recipes: prefill.workers 0
   int draft_tokens = 0;
   std::vector<int> concurrencies;
+  int total_gpus() const { return prefill.workers * prefill.gpus_each + decode.workers * decode.gpus_each; }
 };
 
+// A recipe table. `batchN` in a recipe file's name is the running requests of a decode rank, `mtpN` the draft depth.
 std::vector<Recipe> read_recipes(const CsvTable& table);
+
+// Rows that say their whole deployment are as good as recipes for their neighbours.
+std::vector<Recipe> recipes_of(const std::vector<PublishedRow>& rows);
 
 // "1xDEP2+3xTP8/EP8", "agg 1xTP8": prefill first. False when the text says something else.
 bool parse_topology(const std::string& text, PublishedEngines& prefill, PublishedEngines& decode);
 
-// Fills unknown workers, attention kind and speculation of a row. Rules in order: the row says it; a recipe with the same
-// system, lengths, shape and concurrency (several that fit: the first without speculation); another published row of the
-// same system, shape and concurrency; else one decode engine and the number of prefill engines stays 0 (unknown).
-// Returns a sentence about what was filled and from where.
-std::string complete_row(PublishedRow& row, const std::vector<Recipe>& recipes, const std::vector<PublishedRow>& others);
+// Fills unknown workers, attention kind, request limit and speculation of a row, from the closest recipe of the same
+// model, GPU, framework, precision and shape. In order: same lengths and concurrency; same concurrency, other lengths;
+// same lengths, nearest concurrency. Among equals: the first, without speculation before with. Prefill workers come from
+// recipes of the row's lengths within half and twice its concurrency only and stay 0 (unknown) otherwise.
+// Nothing fits: one decode engine, no speculation. Returns a sentence about what was filled and from where.
+std::string complete_row(PublishedRow& row, const std::vector<Recipe>& recipes);
+
+// Rows of one configuration number and lengths were one launch, made for the largest of their concurrencies.
+void share_launches(std::vector<PublishedRow>& rows);
+
+// Rows of one deployment and concurrency that ran with and without speculation: where one of them is known to be without,
+// the others are with.
+void settle_speculation(std::vector<PublishedRow>& rows, const std::vector<Recipe>& recipes);
 
 }  // namespace rackcast

@@ -1,6 +1,7 @@
 #include "analysis/validation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr double run_to_run_spread = 0.03;  // published: 3% between clusters at load (InferenceX repeats, 2026-06)
 constexpr std::size_t most_pairs_from = 2000;
 
 double error_of(const ValidationItem& item) { return *item.predicted / item.published - 1.0; }
@@ -51,7 +51,7 @@ MetricErrors errors_of(const std::vector<ValidationItem>& items, const std::stri
     std::vector<double> sizes;
     double bias = 0;
     for (const ValidationItem& item : items) {
-      if (item.metric != metric || item.fitted != fitted || !item.predicted) continue;
+      if (item.metric != metric || item.fitted != fitted || !item.predicted || item.published <= 0) continue;
       sizes.push_back(std::abs(error_of(item)));
       bias += error_of(item);
     }
@@ -68,7 +68,7 @@ std::optional<double> rank_agreement(const std::vector<ValidationItem>& items) {
   double agree = 0, pairs = 0;
   std::vector<const ValidationItem*> usable;
   for (const ValidationItem& item : items)
-    if (item.predicted && usable.size() < most_pairs_from) usable.push_back(&item);
+    if (item.predicted && item.published > 0 && usable.size() < most_pairs_from) usable.push_back(&item);
   for (std::size_t i = 0; i < usable.size(); ++i)
     for (std::size_t j = i + 1; j < usable.size(); ++j) {
       const ValidationItem &a = *usable[i], &b = *usable[j];
@@ -80,15 +80,41 @@ std::optional<double> rank_agreement(const std::vector<ValidationItem>& items) {
   return agree / pairs;
 }
 
-std::optional<double> inside_band(const std::vector<ValidationItem>& items, double spread) {
+std::optional<double> inside_band(const std::vector<ValidationItem>& items) {
   int inside = 0, count = 0;
   for (const ValidationItem& item : items) {
-    if (item.fitted || !item.lo || !item.hi) continue;
+    if (item.fitted || !item.lo || !item.hi || item.published <= 0) continue;
     ++count;
-    if (item.published >= *item.lo * (1 - spread) && item.published <= *item.hi * (1 + spread)) ++inside;
+    if (item.published >= *item.lo * (1 - item.spread) && item.published <= *item.hi * (1 + item.spread)) ++inside;
   }
   if (count == 0) return std::nullopt;
   return static_cast<double>(inside) / count;
+}
+
+std::optional<double> half_band_width(const std::vector<ValidationItem>& items) {
+  std::vector<double> widths;
+  for (const ValidationItem& item : items)
+    if (!item.fitted && item.lo && item.hi && item.predicted && *item.predicted > 0) widths.push_back(0.5 * (*item.hi - *item.lo) / *item.predicted);
+  if (widths.empty()) return std::nullopt;
+  return median(std::move(widths));
+}
+
+std::vector<BoundCheck> check_bounds(const ValidationSuite& suite) {
+  std::vector<BoundCheck> checks;
+  for (const ValidationBound& bound : suite.bounds) {
+    ValidationSuite chosen{suite.name, {}, {}};
+    for (const ValidationItem& item : suite.items) {
+      const auto has = [&](const std::string& tag) { return std::find(item.tags.begin(), item.tags.end(), tag) != item.tags.end(); };
+      if ((bound.metric.empty() || item.metric == bound.metric) && std::all_of(bound.tags.begin(), bound.tags.end(), has)) chosen.items.push_back(item);
+    }
+    const auto [rows, predicted] = rows_and_predicted(chosen);
+    const MetricErrors e = errors_of(chosen.items, bound.metric);
+    BoundCheck check{bound, static_cast<int>(chosen.items.size()), e.median_abs, rows ? static_cast<double>(predicted) / rows : 0.0, true};
+    // A promise about nothing is not kept: a bound whose rows are gone must not pass.
+    check.kept = rows > 0 && (bound.median <= 0 || (e.n > 0 && e.median_abs <= bound.median)) && (bound.coverage <= 0 || check.coverage >= bound.coverage);
+    checks.push_back(check);
+  }
+  return checks;
 }
 
 Json validation_json(const std::vector<ValidationSuite>& suites) {
@@ -104,9 +130,13 @@ Json validation_json(const std::vector<ValidationSuite>& suites) {
       items.push_back({{"id", item.id}, {"metric", item.metric}, {"published", item.published}, {"predicted", optional(item.predicted)},
                        {"lo", optional(item.lo)}, {"hi", optional(item.hi)}, {"fitted", item.fitted},
                        {"refused", item.refused.empty() ? Json(nullptr) : Json(item.refused)}, {"note", item.note}, {"citation", item.citation}});
+    Json bounds = Json::array();
+    for (const BoundCheck& c : check_bounds(suite))
+      bounds.push_back({{"metric", c.bound.metric}, {"tags", c.bound.tags}, {"items", c.items}, {"median_abs_err", c.median}, {"coverage", c.coverage},
+                        {"bound_median", c.bound.median}, {"bound_coverage", c.bound.coverage}, {"kept", c.kept}, {"enforced", c.bound.enforced}});
     list.push_back({{"name", suite.name}, {"rows", rows}, {"predicted", predicted}, {"coverage", rows ? static_cast<double>(predicted) / rows : 0.0},
-                    {"inside_band", optional(inside_band(suite.items, run_to_run_spread))}, {"metrics", metrics},
-                    {"rank_agreement", optional(rank_agreement(suite.items))}, {"items", items}});
+                    {"inside_band", optional(inside_band(suite.items))}, {"half_band_width", optional(half_band_width(suite.items))}, {"metrics", metrics},
+                    {"rank_agreement", optional(rank_agreement(suite.items))}, {"bounds", bounds}, {"items", items}});
   }
   return {{"suites", list}};
 }
@@ -120,13 +150,21 @@ std::string validation_table(const std::vector<ValidationSuite>& suites) {
       const MetricErrors e = errors_of(suite.items, name);
       if (e.n > 0) text += fmt::format("  {:<18} n {:>4}  mean error {:>6.1f}%  median {:>6.1f}%  bias {:>+6.1f}%\n", name, e.n, 100 * e.mean_abs, 100 * e.median_abs, 100 * e.bias);
     }
-    if (const auto band = inside_band(suite.items, run_to_run_spread)) text += fmt::format("  inside the band    {:.0f}%\n", 100 * *band);
+    if (const auto band = inside_band(suite.items))
+      text += fmt::format("  inside the band    {:.0f}% (median half width {:.0f}%)\n", 100 * *band, 100 * half_band_width(suite.items).value_or(0));
     if (const auto ranks = rank_agreement(suite.items)) text += fmt::format("  rank agreement     {:.0f}%\n", 100 * *ranks);
+    for (const BoundCheck& c : check_bounds(suite)) {
+      text += fmt::format("  {:<5} {}{}:", c.kept ? "kept" : c.bound.enforced ? "MISSED" : "missed", c.bound.metric.empty() ? "rows" : c.bound.metric, c.bound.tags.empty() ? "" : fmt::format(" of {}", fmt::join(c.bound.tags, " ")));
+      if (c.bound.median > 0) text += fmt::format(" median error {:.1f}% (bound {:.0f}%)", 100 * c.median, 100 * c.bound.median);
+      if (c.bound.coverage > 0) text += fmt::format(" coverage {:.0f}% (bound {:.0f}%)", 100 * c.coverage, 100 * c.bound.coverage);
+      text += "\n";
+    }
     constexpr std::size_t few = 40;
     if (suite.items.size() <= few) {
       text += fmt::format("  {:<34} {:<16} {:>12} {:>12} {:>8}  {}\n", "figure", "metric", "published", "predicted", "error", "");
       for (const ValidationItem& item : suite.items)
-        text += item.predicted ? fmt::format("  {:<34} {:<16} {:>12.5g} {:>12.5g} {:>+7.1f}%  {}\n", item.id, item.metric, item.published, *item.predicted, 100 * error_of(item), item.fitted ? "fitted" : "")
+        text += item.predicted && item.published <= 0 ? fmt::format("  {:<34} {:<16} {:>12} {:>12.5g}\n", item.id, item.metric, "-", *item.predicted)
+                : item.predicted ? fmt::format("  {:<34} {:<16} {:>12.5g} {:>12.5g} {:>+7.1f}%  {}\n", item.id, item.metric, item.published, *item.predicted, 100 * error_of(item), item.fitted ? "fitted" : "")
                                : fmt::format("  {:<34} {:<16} {:>12.5g} refused: {}\n", item.id, item.metric, item.published, item.refused);
     }
     std::map<std::string, int> reasons;

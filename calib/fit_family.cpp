@@ -60,13 +60,14 @@ std::vector<std::vector<double>> bootstrap(const Form& form, const std::vector<F
   return draws;
 }
 
-std::string why_not(const Parameter& p, double value, double lo, double hi, double largest_spread) {
+std::string why_not(const Parameter& p, double value, double lo, double hi, const FamilyFitOptions& options) {
+  if (p.name == "hbm_gbs" && options.largest_hbm_gbs > 0 && value > options.largest_hbm_gbs) return "above the memory's specification";
   const double span = p.positive ? std::log(p.high / p.low) : p.high - p.low;
   const double from_low = p.positive ? std::log(value / p.low) : value - p.low;
   const double from_high = p.positive ? std::log(p.high / value) : p.high - value;
   // p = 1 (additive) and p = 8 (the larger) are meaningful ends, not failures
   if (p.name != "p" && (from_low < 1e-3 * span || from_high < 1e-3 * span)) return "at its bound";
-  if (p.positive && p.name != "p" && hi > largest_spread * lo) return fmt::format("interval spans {:.1f}x", hi / lo);
+  if (p.positive && p.name != "p" && hi > options.largest_spread * lo) return fmt::format("interval spans {:.1f}x", hi / lo);
   return {};
 }
 
@@ -104,7 +105,7 @@ FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, cons
     for (std::size_t k = 0; k < prior.size(); ++k) {
       if (fixed[k]) continue;
       const double lo = percentile(draws[k], 0.1), hi = percentile(draws[k], 0.9);
-      reasons[k] = why_not(form.parameters[k], theta[k], lo, hi, options.largest_spread);
+      reasons[k] = why_not(form.parameters[k], theta[k], lo, hi, options);
       const double badness = reasons[k].empty() ? 0 : reasons[k][0] == 'a' ? 1e9 : hi / lo;  // a bound before a spread
       if (badness > worst) worst = badness, dropped = k;
     }

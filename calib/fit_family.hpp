@@ -28,6 +28,7 @@ struct FamilyFitOptions {
   int folds = 5;
   int bootstraps = 200;
   double largest_spread = 2;         // hi/lo beyond this: the points do not determine the parameter
+  double largest_hbm_gbs = 0;        // the GPU's specification: a fitted bandwidth beyond it is cache, not memory; 0: any
   std::uint64_t seed = 1;
 };
 

@@ -14,6 +14,8 @@ std::span<const CsvImporter> csv_importers() {
   static constexpr CsvImporter table[] = {
       {"kernel points", "family,op,shape,dtype,gpu,ranks,latency_us,source", import_kernel_points},
       {"engine step log", "gpu,requests,gpu_us,wall_us", import_engine_log},
+      {"exchange table", "gpu,part,mode,ranks,tokens,hidden,topk,experts,bytes_per_value,latency_us", import_exchange_table},
+      {"bench forward", "gpu,model,case,latency_ms", import_bench_forward},
       {"module points", "gpu,op,backend,kernel,dtype,phase,latency_us,source", import_module_points},
   };
   return table;
@@ -117,7 +119,11 @@ Imported import_points(const std::string& path) {
     import_measurements(path, out);
     return out;
   }
-  if (!ends(".csv")) throw UserError(path + ": not a measurement file; .jsonl of rackcast-calib or a .csv that README.md of calib describes");
+  if (!ends(".csv") && is_nccl_tests(path)) {
+    import_nccl_tests(path, out);
+    return out;
+  }
+  if (!ends(".csv")) throw UserError(path + ": not a measurement file; .jsonl of rackcast-calib, output of nccl-tests, or a .csv that README.md of calib describes");
   const CsvTable table = CsvTable::read(path);
   for (const CsvImporter& importer : csv_importers()) {
     const std::vector<std::string> wanted = split(importer.columns, ",");

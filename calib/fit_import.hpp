@@ -27,10 +27,17 @@ Imported import_points(const std::string& path);
 
 std::string gpu_name(std::string_view as_written);  // "H200", "h200_sxm", "NVIDIA H200" -> h200; empty: unknown
 
+// Reason of step log rows in which the GPU hides the host.
+constexpr std::string_view hidden_host_time = "no host time left: the engine overlaps it";
+
 void import_kernel_points(const CsvTable& table, Imported& out);
 void import_module_points(const CsvTable& table, Imported& out);
 void import_engine_log(const CsvTable& table, Imported& out);
+void import_exchange_table(const CsvTable& table, Imported& out);
+void import_bench_forward(const CsvTable& table, Imported& out);
 void import_measurements(const std::string& path, Imported& out);
+void import_nccl_tests(const std::string& path, Imported& out);
+bool is_nccl_tests(const std::string& path);
 
 // Engines pick the fastest kernel for a shape: of points that are equal but for the kernel, the fastest stays.
 void keep_fastest(std::vector<FitPoint>& points);

@@ -13,7 +13,7 @@ void import_engine_log(const CsvTable& t, Imported& out) {
       continue;
     }
     if (*wall_us <= *gpu_us) {
-      ++out.left_out["no host time left: the engine overlaps it"];
+      ++out.left_out[std::string(hidden_host_time)];
       continue;
     }
     p.family = "host";

@@ -1,5 +1,7 @@
 // Tables of modules with one column an axis: gpu, op, backend, kernel, dtype, kv_dtype, phase, tokens, batch, seq, past_kv,
 // m, n, k, hidden, inter, topk, experts, heads, ep, gpus, bytes, distribution, latency_us, source.
+#include <set>
+
 #include "calib/fit_import.hpp"
 #include "calib/fit_work.hpp"
 
@@ -38,11 +40,17 @@ std::string mla(FitPoint& p, const Row& r) {
   return {};
 }
 
-std::string experts(FitPoint& p, const Row& r) {
+bool low_latency(const Row& r) { return r.text("kernel").find("min_latency") != std::string::npos; }
+
+// Engines run few tokens on the low-latency kernel and many on the other: where a table times both, each counts where it
+// is used, and between the two the faster one (keep_fastest).
+constexpr double few_tokens = 256, many_tokens = 1024;
+
+std::string experts(FitPoint& p, const Row& r, bool both_kernels) {
   if (r.text("distribution") != "balanced") return "skewed routing";
   const std::string& dtype = r.text("dtype");
-  if (r.text("kernel").find("min_latency") != std::string::npos && r.number("tokens") > 256)
-    return "low-latency expert kernel beyond the few tokens that engines use it for";
+  if (low_latency(r) && r.number("tokens") > many_tokens) return "low-latency expert kernel beyond the few tokens that engines use it for";
+  if (!low_latency(r) && both_kernels && r.number("tokens") <= few_tokens) return "throughput expert kernel at few tokens, where engines use the low-latency one";
   if (dtype != "nvfp4" && dtype != "fp8_block") return "expert dtype without a family";
   p.family = dtype == "nvfp4" ? "moe_nvfp4" : "moe_fp8";
   expert_work(p, {r.number("hidden"), r.number("inter"), r.number("experts"), r.number("topk")}, r.number("tokens"), r.number("ep", 1),
@@ -66,10 +74,10 @@ std::string all_reduce(FitPoint& p, const Row& r) {
   return {};
 }
 
-std::string describe(FitPoint& p, const Row& r) {
+std::string describe(FitPoint& p, const Row& r, bool both_kernels) {
   const std::string& op = r.text("op");
   if (op == "mla") return mla(p, r);
-  if (op == "moe") return experts(p, r);
+  if (op == "moe") return experts(p, r, both_kernels);
   if (op == "gemm") return gemm(p, r);
   if (op == "custom_allreduce") return all_reduce(p, r);
   return "op without a form here: " + op;
@@ -78,6 +86,9 @@ std::string describe(FitPoint& p, const Row& r) {
 }  // namespace
 
 void import_module_points(const CsvTable& t, Imported& out) {
+  std::set<std::string> both_kernels;  // GPU and dtype
+  for (std::size_t row = 0; row < t.rows(); ++row)
+    if (const Row r(t, row); low_latency(r)) both_kernels.insert(r.text("gpu") + " " + r.text("dtype"));
   for (std::size_t row = 0; row < t.rows(); ++row) {
     const Row r(t, row);
     FitPoint p;
@@ -85,7 +96,7 @@ void import_module_points(const CsvTable& t, Imported& out) {
     p.time_s = r.number("latency_us") * 1e-6;
     p.source = r.text("source");
     p.shape = r.text("op") + " " + r.text("phase") + " tokens=" + r.text("tokens") + " batch=" + r.text("batch") + " past=" + r.text("past_kv");
-    const std::string reason = p.gpu.empty() ? "GPU that we have no file for" : p.time_s <= 0 ? "no time given" : describe(p, r);
+    const std::string reason = p.gpu.empty() ? "GPU that we have no file for" : p.time_s <= 0 ? "no time given" : describe(p, r, both_kernels.contains(r.text("gpu") + " " + r.text("dtype")));
     if (reason.empty()) out.points.push_back(p);
     else ++out.left_out[reason];
   }

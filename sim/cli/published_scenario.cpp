@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -28,6 +29,13 @@ double acceptance_length(const PublishedRow& row, int draft) {
   return row.model.find("V4") != std::string::npos && draft > 3 ? dspark_length[depth] : mtp_length[depth];
 }
 
+// Dispatch and notification of a hand-over between engines of a Dynamo deployment (vLLM RFC #50913, about 110 ms).
+constexpr const char* hand_over = "110 ms";
+
+// A request outside the engine: gpt-oss-120b rows of the same benchmark (4 users, 1K prompts, mean TTFT 25 to 42 ms on B200 of
+// which the prompt's computation is about 10 ms).
+constexpr double front_end_s = 0.025;
+
 std::string model_of(const PublishedRow& row) {
   const auto has = [&](const char* part) { return row.model.find(part) != std::string::npos; };
   if (has("DeepSeek-R1") || has("DeepSeek-V3")) {
@@ -47,13 +55,54 @@ std::string rack_of(const std::string& gpu) {
   return "";
 }
 
-// One engine pool in YAML. Budgets: 8,192 prompt tokens an iteration unless the row says another chunk; requests capped
-// at an even share of the closed loop.
-std::string pool(const char* role, const PublishedEngines& e, int workers, int chunk, int requests) {
-  const bool dep = e.attention_dp.value_or(false) && e.gpus_each > 1;
-  const int per = dep ? e.gpus_each : 1;
-  const int share = std::max(1, (requests + workers * per - 1) / (workers * per));
-  return fmt::format("  {}: {{engines: {}, {}: {}, max_batched_tokens: {}, max_requests_per_rank: {}}}\n", role, workers, dep ? "dep" : "tp", e.gpus_each, chunk, share);
+bool dep(const PublishedEngines& e) { return e.attention_dp.value_or(false) && e.gpus_each > 1; }
+
+// Running requests of one rank of a decode engine. TensorRT-LLM launches of the published recipes on racks and with FP4
+// size their batch to a power of two just below the closed loop's share (97 of 106 recipes: 666 users on 16 ranks run at
+// batch 32), so that some users always wait. Others are not limited below the share.
+int most_requests(const PublishedRow& row, int workers, int users) {
+  const PublishedEngines& e = *row.decode;
+  if (e.most_requests > 0) return e.most_requests;
+  const int ranks = workers * (dep(e) ? e.gpus_each : 1);
+  const bool tight = row.gpu == "gb200" || row.gpu == "gb300" || row.precision == "fp4" || row.precision == "nvfp4";
+  if (row.framework == "trtllm" && row.disaggregated && tight && row.request_cap == 0)
+    return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max({1, users / ranks, row.launch_concurrency / ranks}))));
+  return std::max(1, (users + ranks - 1) / ranks);
+}
+
+// Decode iterations that a prompt and its first token wait in single-node launches of InferenceX. SGLang looks for new
+// requests every scheduler-recv-interval iterations, 10 below 16 users and 30 from there on: half of it on average.
+// TensorRT-LLM sends answers every stream_interval 10 iterations, the first tokens, too; with data-parallel attention a
+// prompt waits until every rank has one, for at most timeout_iters 60 iterations.
+double waited_iterations(const PublishedRow& row) {
+  constexpr double stream_interval = 10, timeout = 60;
+  if (row.disaggregated || row.workload != "fixed") return 0;
+  if (row.framework == "sglang") return (row.concurrency >= 16 ? 30 : 10) / 2.0;
+  if (row.framework != "trtllm") return 0;
+  return stream_interval - 1 + (dep(*row.decode) ? timeout / 2 : 0);
+}
+
+// Prompt tokens of an iteration: the row's; else 16,384 in single-node launches of SGLang, room for one prompt and the
+// running requests in those of TensorRT-LLM (max_num_tokens); 8,192 elsewhere.
+int chunk_of(const PublishedRow& row) {
+  if (row.prefill_chunk > 0) return row.prefill_chunk;
+  if (row.disaggregated || row.workload != "fixed") return 8192;
+  if (row.framework == "sglang") return 16384;
+  if (row.framework != "trtllm") return 8192;
+  const int ranks = dep(*row.decode) ? row.decode->gpus_each : 1;
+  return row.input_tokens + 64 + (1 + row.draft_tokens.value_or(0)) * std::max(1, row.concurrency / ranks);
+}
+
+int machines(const PublishedEngines& e, int workers) {
+  constexpr int gpus = 8;
+  if (e.gpus_each >= gpus) return workers * ((e.gpus_each + gpus - 1) / gpus);
+  const int beside = gpus / std::max(1, e.gpus_each);
+  return (workers + beside - 1) / beside;
+}
+
+// One engine pool in YAML.
+std::string pool(const char* role, const PublishedEngines& e, int workers, int chunk, int share) {
+  return fmt::format("  {}: {{engines: {}, {}: {}, max_batched_tokens: {}, max_requests_per_rank: {}}}\n", role, workers, dep(e) ? "dep" : "tp", e.gpus_each, chunk, share);
 }
 
 // Prefill engines so that prefill is not what limits the closed loop: requests/s that decode asks for (batch of an even
@@ -91,6 +140,10 @@ int prefill_engines_for(const PublishedRow& row, const Catalog& catalog, const s
 
 }  // namespace
 
+double waited_s(const PublishedScenario& scenario, double tpot_s) {
+  return scenario.front_end_s + scenario.waited_iterations * tpot_s * scenario.tokens_per_iteration;
+}
+
 PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
   PublishedScenario result;
   const std::string model = model_of(row), rack = rack_of(row.gpu);
@@ -108,25 +161,31 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
     return refuse("FP4 weights on a GPU without FP4 units");
 
   const int draft = row.draft_tokens.value_or(0);
-  const int chunk = row.prefill_chunk > 0 ? row.prefill_chunk : 8192;
+  const int chunk = chunk_of(row);
   const int decode_workers = std::max(1, row.decode->workers);
   const int lanes = row.request_cap > 0 ? std::min(row.request_cap * decode_workers, row.concurrency) : row.concurrency;
   const int rack_gpus = rack.find("nvl72") != std::string::npos ? 72 : 8;
   const auto yaml = [&](int prefill_workers) {
     const int gpus = decode_workers * row.decode->gpus_each + (row.disaggregated ? prefill_workers * row.prefill->gpus_each : 0);
-    std::string text = fmt::format("name: \"{}\"\nrack: {{base: {}, racks: {}}}\nmodel: {}\ndeployment:\n", row.id, rack, (gpus + rack_gpus - 1) / rack_gpus, model);
+    // HGX machines of a run are one fabric; engines of a role share machines as far as they fit.
+    int nodes = machines(*row.decode, decode_workers);
+    if (row.disaggregated) nodes += machines(*row.prefill, prefill_workers);
+    const std::string size = rack_gpus == 72 ? fmt::format("racks: {}", (gpus + rack_gpus - 1) / rack_gpus) : fmt::format("gpus: {}", 8 * nodes);
+    std::string text = fmt::format("name: \"{}\"\nrack: {{base: {}, {}}}\nmodel: {}\ndeployment:\n", row.id, rack, size, model);
     if (row.disaggregated) {
-      text += pool("prefill", *row.prefill, prefill_workers, chunk, 4 * std::max(1, prefill_workers) * row.prefill->gpus_each);
-      text += pool("decode", *row.decode, decode_workers, chunk, lanes);
+      text += pool("prefill", *row.prefill, prefill_workers, chunk, std::max(4, row.concurrency));
+      text += pool("decode", *row.decode, decode_workers, chunk, most_requests(row, decode_workers, lanes));
+      text += fmt::format("  kv_transfer: {{control: {}}}\n", hand_over);
     } else {
-      text += pool("aggregated", *row.decode, decode_workers, chunk, lanes);
+      text += pool("aggregated", *row.decode, decode_workers, chunk, most_requests(row, decode_workers, lanes));
     }
+
     if (draft > 0) text += fmt::format("  speculation: {{draft_tokens: {}, acceptance_length: {}}}\n", draft, acceptance_length(row, draft));
     if (row.workload == "agentx")
       text += fmt::format("workload: {{kind: agentx, trace: generated-v1.0, concurrency: {}}}\n", row.concurrency);
     else
-      text += fmt::format("workload: {{kind: closed_loop, concurrency: {}, requests: {}, warmup_count: {}, duration: 100 h, input: {}, output: {}, range_ratio: {}}}\n",
-                          row.concurrency, 10 * row.concurrency, 2 * row.concurrency, row.input_tokens, row.output_tokens, row.range_ratio);
+      text += fmt::format("workload: {{kind: closed_loop, concurrency: {}, requests: {}, warmup_count: 0, duration: 100 h, input: {}, output: {}, range_ratio: {}}}\n",
+                          row.concurrency, 10 * row.concurrency, row.input_tokens, row.output_tokens, row.range_ratio);
     return text + "network: fluid\n";
   };
   try {
@@ -137,6 +196,9 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
       result.note = fmt::format("{} prefill engines from the cost model", workers);
     }
     result.yaml = yaml(workers);
+    result.front_end_s = front_end_s;
+    result.waited_iterations = waited_iterations(row);
+    result.tokens_per_iteration = acceptance_length(row, draft);
   } catch (const UserError& error) {
     return refuse(error.what());
   }

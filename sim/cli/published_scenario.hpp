@@ -13,7 +13,13 @@ struct PublishedScenario {
   std::string yaml;     // a scenario file
   std::string note;     // what was assumed
   std::string refused;  // why there is none; yaml is empty then
+  // What a user waits for beyond the run: front_end_s outside the engine, and decode iterations that pass before an engine
+  // takes a request up or sends its first token.
+  double front_end_s = 0, waited_iterations = 0, tokens_per_iteration = 1;
 };
+
+// Of a request, from the mean time between tokens of its run.
+double waited_s(const PublishedScenario& scenario, double tpot_s);
 
 // The row must have been completed (analysis/recipes.hpp).
 PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog);

@@ -26,6 +26,21 @@ struct RunFigure {
 };
 void fields(Visitor& v, RunFigure& f);
 
+// What the suite promises; see ValidationBound.
+struct BoundFigure {
+  std::string metric;
+  std::vector<std::string> tags;
+  double median = 0, coverage = 0;
+  bool enforced = false;
+};
+void fields(Visitor& v, BoundFigure& b);
+
+// Kernels of one GPU predicted from the fits of another.
+struct TransferFigure {
+  std::string from, to;
+};
+void fields(Visitor& v, TransferFigure& t);
+
 struct SuiteSpec {
   std::string name, about;
   std::vector<StepFigure> steps;
@@ -33,6 +48,10 @@ struct SuiteSpec {
   std::string table;                 // file under RACKCAST_DATA, of one of the two published layouts
   std::string workload;              // of the table: fixed or agentx; empty: both
   std::vector<std::string> models;   // of the table: parts of the published name; empty: all
+  std::vector<std::string> where;    // of the table: as --where
+  std::vector<std::string> kernels;  // tables of kernel times under RACKCAST_DATA
+  std::vector<TransferFigure> transfer;  // of the kernel tables; none: each GPU from its own cost file
+  std::vector<BoundFigure> bounds;
 };
 void fields(Visitor& v, SuiteSpec& s);
 

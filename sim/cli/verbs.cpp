@@ -11,6 +11,8 @@
 
 namespace rackcast {
 
+Action setup_sensitivity(CLI::App& app, const Program& program);
+
 std::span<const Verb> verbs() {
   static constexpr Verb table[] = {
       {"run", "simulates one scenario: throughput, latency, cache hits, where the time goes, cost", "rackcast run scenarios/standard.yaml --out results/standard", setup_run},
@@ -20,6 +22,7 @@ std::span<const Verb> verbs() {
       {"compare", "which change between two scenarios gave what, from real runs", "rackcast compare results/a results/b", setup_compare},
       {"sweep", "runs every combination of a sweep file, each in its own process", "rackcast sweep scenarios/sweep-small.yaml --out results.sqlite", setup_sweep},
       {"plan", "the best deployment within limits, and what stands in the way of a better one", "rackcast plan scenarios/plan-rack.yaml --set constraints.p90_tok_s_user=120", setup_plan},
+      {"sensitivity", "how much the answer moves when one thing is 10% faster, one at a time", "rackcast sensitivity scenarios/standard.yaml --metric p90_tok_s_user", setup_sensitivity},
       {"validate", "predicts published results and says how far off each is", "rackcast validate steps prefill", setup_validate},
       {"report", "one self-contained HTML page of a sweep or a run", "rackcast report results.sqlite --out report.html", setup_report},
       {"fit", "measurements in, cost file out", "rackcast fit points.jsonl --out my-gpu.yaml", setup_fit},

@@ -61,8 +61,8 @@ CostSpec draw_costs(const CostSpec& central, std::uint64_t seed, int draw) {
 CostSpec scale_costs(const CostSpec& central, const std::string& wanted, double factor) {
   CostSpec scaled = central;
   auto scale = [&](const std::string& name, CostFamily& family) {
-    if (wanted != "*" && name != wanted) return;
     for (auto& [parameter, content] : family.parameters) {
+      if (wanted != "*" && name != wanted && parameter != wanted) continue;
       if (parameter == "p" || parameter == "half_mb") continue;
       content.value = is_rate(parameter) ? content.value / factor : content.value * factor;
     }

@@ -10,7 +10,8 @@ namespace rackcast {
 
 CostSpec draw_costs(const CostSpec& central, std::uint64_t seed, int draw);
 
-// The same with one family moved by a factor of its time (1.1: 10% slower); for sensitivity tables. Family "*": all.
+// The same with one family moved by a factor of its time (1.1: 10% slower); for sensitivity tables. Family "*": all;
+// a parameter's name (link_gbs, hbm_gbs): that parameter in every family.
 CostSpec scale_costs(const CostSpec& central, const std::string& family, double time_factor);
 
 }  // namespace rackcast

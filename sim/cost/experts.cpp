@@ -135,8 +135,8 @@ int ExpertSide::evaluate(double largest, double total, const ExpertLoad& load,
     return 1;
   }
   int n = 0;
-  const double moved = rows * 3 * hidden_ + mean * 3 * hidden_;  // gather as FP8, scatter and reduce as BF16
-  out[static_cast<std::size_t>(n++)] = {"routing and permutation", 0, shape_.layers * moved, shape_.layers * route_.seconds(0, moved), route_.basis};
+  // The tables behind the expert families time gather, scatter and reduction with the products; what is left is the router's tail.
+  out[static_cast<std::size_t>(n++)] = {"routing", 0, 0, shape_.layers * route_.seconds(0, 0), route_.basis};
   if (!tensor_parallel_ && ranks_ > 1) exchange(dispatch_, "dispatch", largest, total, load, out[static_cast<std::size_t>(n++)]);
   const double acts = rows * (3 * hidden_ + 2 * intermediate_);
   out[static_cast<std::size_t>(n++)] = {"routed experts", shape_.layers * rows * expert_flops_, shape_.layers * (weights + acts),
@@ -177,7 +177,7 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const ExpertLoad& 
       p.experts_s.push_back(p_norm((weights + shared_bytes_ + acts) / grouped_.bytes_per_s, (flops + sent[r] * shared_flops_) / grouped_.flops_per_s, p_));
       p.reduce_s.push_back(sent[r] * hidden_ * 2 * (1 + shape_.top_k) / reduce_bytes_per_s_);
     } else {
-      p.before_s.push_back(route_.seconds(0, rows * 3 * hidden_ + mean * 3 * hidden_) + dispatch_.t0_s);
+      p.before_s.push_back(route_.seconds(0, 0) + dispatch_.t0_s);
       p.experts_s.push_back(grouped_.seconds(flops, weights + acts) + row_s_ * total * received_ * ingress + combine_.t0_s);
     }
   }

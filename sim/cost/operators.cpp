@@ -73,6 +73,7 @@ class Builder {
     const bool draft = m.part == Part::draft || m.part == Part::draft_moe;
     if (draft && c_.draft_tokens == 0) return;
     if (m.part == Part::shared && c_.fused_experts()) return;  // inside the fused kernel
+    const bool beside_experts = m.part == Part::shared;  // engines run it on a second stream: its latency hides, its work does not
     const int cut = m.cut == Cut::none ? 1 : cut_;
     const int batch = m.batch > 1 ? std::max(1, m.batch / cut) : 1;
     const double k = m.cut == Cut::rows ? double(m.k) / cut : m.k;
@@ -81,11 +82,14 @@ class Builder {
     op.name = m.name;
     op.group = group_of(m.part);
     op.layers = m.layers * m.passes;
-    op.form = read_.roofline(dense_family(m.type));
+    const bool lacks_fp4 = c_.gpu.fp4 <= FlopsPerSecond{} && (m.type == WeightType::fp4 || m.type == WeightType::nvfp4);
+    const WeightType type = lacks_fp4 ? WeightType::fp8 : m.type;  // as for routed experts
+    op.form = read_.roofline(dense_family(type));
+    op.launches = beside_experts ? 0 : 1;
     op.gate = op.flops_of = op.bytes_of = feature_of(m.rows);
     op.flops_per = 2 * k * n * batch;
-    op.bytes_fixed = k * n * batch * bytes_per_weight(m.type);
-    const double input = m.type == WeightType::bf16 ? 2 : 1;
+    op.bytes_fixed = k * n * batch * bytes_per_weight(type);
+    const double input = type == WeightType::bf16 ? 2 : 1;
     op.bytes_per = batch * (k * input + n * 2);
     op.shape = batch > 1 ? fmt::format("x{:g}x{:g} ({} of them)", k, n, batch) : fmt::format("x{:g}x{:g}", k, n);
     add(std::move(op));

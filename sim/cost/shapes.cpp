@@ -116,10 +116,11 @@ class MatrixList {
     list_.push_back({name, part, layers, rows, k, n, 1, WeightType::bf16, Cut::none, true, 1});
   }
   void gate_up_down(const char* name, Part part, double layers, Rows rows, int inner) {
-    list_.push_back({std::string(name) + " gate up", part, layers, rows, m_.hidden, 2 * inner, 1, m_.dense_weights,
-                     Cut::columns, true, 1});
-    list_.push_back({std::string(name) + " down", part, layers, rows, inner, m_.hidden, 1, m_.dense_weights, Cut::rows,
-                     true, 1});
+    // NVFP4 builds quantize every feed-forward weight of the model proper; drafts stay as they were.
+    const bool quantized = m_.experts.weights == WeightType::nvfp4 && part != Part::draft;
+    const WeightType type = quantized ? WeightType::nvfp4 : m_.dense_weights;
+    list_.push_back({std::string(name) + " gate up", part, layers, rows, m_.hidden, 2 * inner, 1, type, Cut::columns, true, 1});
+    list_.push_back({std::string(name) + " down", part, layers, rows, inner, m_.hidden, 1, type, Cut::rows, true, 1});
   }
   void draft_ffn(const char* name, double layers, Rows rows, int inner, double passes) {
     gate_up_down(name, Part::draft, layers, rows, inner);

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_recipe_fills_workers_and_speculation_by_deployment_column
   const auto recipes = read_recipes(CsvTable::parse("r.csv", std::string(recipe_head) +
       "dsr1-fp4-gb300-dynamo-trt,dynamo-trt,fp4,8192/1024,none,9xDEP2+1xDEP16,1229,stp/ctx9_mtp0.yaml\n"
       "dsr1-fp4-gb300-dynamo-trt,dynamo-trt,fp4,8192/1024,mtp,9xDEP2+1xDEP8,1229,mtp/ctx9_mtp3.yaml\n"));
-  BOOST_TEST(complete_row(r, recipes, {}) == "deployment from recipe r.csv:2");
+  BOOST_TEST(complete_row(r, recipes) == "deployment of recipe r.csv:2");
   BOOST_TEST(r.prefill->workers == 9);
   BOOST_TEST(r.decode->workers == 1);
   BOOST_TEST(r.decode->attention_dp.value());
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(a_recipe_fills_workers_and_speculation_by_deployment_column
 
 BOOST_AUTO_TEST_CASE(without_any_recipe_wide_experts_mean_data_parallel_attention_and_no_speculation) {
   PublishedRow r = silicon("a,silicon_concurrency=7,trtllm,deepseek-ai/DeepSeek-R1,gb300,fp4,disagg,8192,1024,,,,,,2,1,1,2,,32,1,16,2,4306,18.9\n");
-  complete_row(r, {}, {});
+  complete_row(r, {});
   BOOST_TEST(r.decode->attention_dp.value());
   BOOST_TEST(r.decode->workers == 1);
   BOOST_TEST(r.prefill->workers == 0);
@@ -99,4 +99,46 @@ BOOST_AUTO_TEST_CASE(a_published_point_says_its_own_speculation_and_configuratio
 
 BOOST_AUTO_TEST_CASE(a_table_of_another_kind_is_refused) {
   BOOST_CHECK_THROW(read_published(CsvTable::parse("x.csv", "a,b\n1,2\n")), UserError);
+}
+
+BOOST_AUTO_TEST_CASE(the_batch_in_a_recipe_file_is_the_request_limit_of_a_decode_rank) {
+  PublishedRow r = silicon("a,silicon_concurrency=666,trtllm,deepseek-ai/DeepSeek-R1,gb300,fp8,disagg,8192,1024,,,,,,4,1,1,4,,16,1,4,4,7226,22.8\n");
+  const auto recipes = read_recipes(CsvTable::parse("r.csv", std::string(recipe_head) +
+      "dsr1-fp8-gb300-dynamo-trt,dynamo-trt,fp8,8192/1024,none,4xDEP4+1xDEP16,666,stp/ctx4_gen1_dep16_batch32_eplb0_mtp0_666.yaml\n"));
+  complete_row(r, recipes);
+  BOOST_TEST(r.decode->most_requests == 32);
+  BOOST_TEST(r.prefill->workers == 4);
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_the_numbered_dump_run_without_speculation) {
+  const PublishedRow r = silicon("a,db-dump/2026-04-27; config_id=392; silicon_concurrency=24,trtllm,deepseek-ai/DeepSeek-V3,gb300,fp8,disagg,8192,1024,,,,,1,1,4,1,4,4,8,1,1,8,4459,9.8\n");
+  BOOST_TEST(r.draft_tokens.value() == 0);
+  BOOST_TEST(r.config == "392");
+}
+
+BOOST_AUTO_TEST_CASE(of_two_runs_of_one_deployment_the_one_beside_a_run_without_speculation_has_it) {
+  const std::string dump = "a,db-dump/2026-04-27; config_id=392; silicon_concurrency=24,trtllm,deepseek-ai/DeepSeek-V3,gb300,fp8,disagg,8192,1024,,,,,1,1,4,1,4,4,8,1,1,8,4459,9.8\n";
+  const std::string file = "b,silicon_concurrency=24,trtllm,deepseek-ai/DeepSeek-R1,gb300,fp8,disagg,8192,1024,,,,,,4,1,1,4,,8,1,2,4,2735,5.5\n";
+  const auto recipes = read_recipes(CsvTable::parse("r.csv", std::string(recipe_head) +
+      "dsr1-fp8-gb300-dynamo-trt,dynamo-trt,fp8,8192/1024,none,1xDEP4+4xTP8/EP8,24,stp/ctx1_gen4_tep8_batch4_eplb0_mtp0_24.yaml\n"
+      "dsr1-fp8-gb300-dynamo-trt,dynamo-trt,fp8,8192/1024,mtp,1xDEP4+4xTP8/EP8,8 24,mtp/ctx1_gen4_tep8_batch4_eplb0_mtp3_24.yaml\n"));
+  auto rows = read_published(CsvTable::parse("s.csv", silicon_head + dump + file));
+  for (PublishedRow& row : rows) complete_row(row, recipes);
+  BOOST_TEST(rows[1].draft_known_twice);
+  settle_speculation(rows, recipes);
+  BOOST_TEST(rows[0].draft_tokens.value() == 0);
+  BOOST_TEST(rows[1].draft_tokens.value() == 3);
+}
+
+BOOST_AUTO_TEST_CASE(tensor_parallelism_wider_than_a_node_is_all_gpus_of_a_disaggregated_run) {
+  const PublishedRow r = silicon("a,silicon_concurrency=144,trtllm,deepseek-ai/DeepSeek-R1,gb200,fp4,agg,1024,1024,36,1,36,1,,,,,,,,,,,1079,7.7\n");
+  BOOST_TEST(r.disaggregated);
+  BOOST_TEST(r.total_gpus == 36);
+  BOOST_TEST(r.decode->gpus_each == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_rounded_differently_by_two_exports_counts_once) {
+  const std::string one = "a,silicon_concurrency=5,trtllm,deepseek-ai/DeepSeek-R1,gb300,fp4,disagg,8192,1024,,,,,,2,1,1,2,,16,1,8,2,100.00012,10.000001\n";
+  const std::string two = "b,silicon_concurrency=5,trtllm,deepseek-ai/DeepSeek-V3,gb300,fp4,disagg,8192,1024,,,,,3,1,2,1,2,1,1,16,1,16,100.0001,10\n";
+  BOOST_TEST(without_duplicates(read_published(CsvTable::parse("s.csv", silicon_head + one + two))).size() == 1u);
 }

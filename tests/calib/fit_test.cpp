@@ -8,6 +8,7 @@
 #include <random>
 
 #include "calib/fit_costs.hpp"
+#include "calib/fit_host.hpp"
 #include "calib/fit_import.hpp"
 #include "calib/fit_work.hpp"
 #include "sim/base/error.hpp"
@@ -162,4 +163,72 @@ BOOST_AUTO_TEST_CASE(published_kernel_tables_fit_as_well_as_they_are_known_to) {
     BOOST_REQUIRE_EQUAL(fit.families.size(), 1);
     BOOST_CHECK_MESSAGE(fit.families[0].cross_validated_error < bound, gpu << ' ' << family << ' ' << fit.families[0].cross_validated_error);
   }
+}
+
+BOOST_AUTO_TEST_CASE(nccl_tests_output_becomes_collective_points) {
+  const std::string path = (std::filesystem::temp_directory_path() / "rackcast_all_reduce_perf.txt").string();
+  std::ofstream(path) << "# nThread 1 nGpus 2 minBytes 1024 maxBytes 2048 step: 2(factor) warmup iters: 5 iters: 20\n"
+                         "#  Rank  0 Group  0 Pid  9 on node1 device  0 [0x19] NVIDIA H200\n"
+                         "#  Rank  1 Group  0 Pid  9 on node1 device  1 [0x20] NVIDIA H200\n"
+                         "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+                         "        1024           256     float     sum      -1    10.50    0.10    0.10      0    10.20    0.10    0.10      0\n"
+                         "     1048576        262144     float     sum      -1    20.00   52.43   52.43      0    20.10   52.17   52.17      0\n";
+  const Imported found = import_points(path);
+  std::remove(path.c_str());
+  BOOST_REQUIRE_EQUAL(found.points.size(), 2u);
+  BOOST_CHECK_EQUAL(found.points[1].gpu, "h200");
+  BOOST_CHECK_EQUAL(found.points[1].family, "nccl_all_reduce");
+  BOOST_CHECK_EQUAL(found.points[1].ranks, 2);
+  BOOST_CHECK_CLOSE(found.points[1].link_bytes, 1048576.0, 1e-9);  // 2 x 1/2 of the message
+  BOOST_CHECK_CLOSE(found.points[1].time_s, 20e-6, 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(exchange_tables_count_a_token_once_a_rank_or_once_an_expert) {
+  const std::string head = "gpu,part,mode,ranks,tokens,hidden,topk,experts,bytes_per_value,latency_us,source\n";
+  const File file(head + "H200,dispatch,unique,8,4096,7168,8,256,1,500,x\nH200,dispatch,copies,8,128,7168,8,256,1,77,x\n");
+  const Imported found = import_points(file.path);
+  BOOST_REQUIRE_EQUAL(found.points.size(), 2u);
+  BOOST_CHECK_EQUAL(found.points[0].family, "a2a_dispatch");
+  BOOST_CHECK_CLOSE(found.points[1].link_bytes, 128.0 * 8 * 7168 * 7 / 8, 1e-6);
+  BOOST_CHECK_LT(found.points[0].link_bytes, 4096.0 * 8 * 7168 * 7 / 8);
+  const File wrong(head + "H200,sideways,unique,8,4096,7168,8,256,1,500,x\n");
+  BOOST_CHECK_THROW(import_points(wrong.path), UserError);
+}
+
+BOOST_AUTO_TEST_CASE(whole_forwards_are_kept_with_their_case) {
+  const File file("gpu,model,dep,tp,case,latency_ms\nGB300,deepseek-v4.1-flash,32,,16*6@64K,8.86\n");
+  const Imported found = import_points(file.path);
+  BOOST_REQUIRE_EQUAL(found.points.size(), 1u);
+  BOOST_CHECK_EQUAL(found.points[0].shape, "case 16*6@64K");
+  BOOST_CHECK_EQUAL(found.points[0].ranks, 32);
+  const File both("gpu,model,dep,tp,case,latency_ms\nGB300,deepseek-v4.1-flash,32,8,16*6@64K,8.86\n");
+  BOOST_CHECK_THROW(import_points(both.path), UserError);
+}
+
+BOOST_AUTO_TEST_CASE(a_bandwidth_above_the_memorys_specification_is_not_believed) {
+  const auto points = gemm_points(0);  // made with 4,000 GB/s
+  const FamilyFit fit = fit_family(roofline_form, points, {10, 300, 3500, 1}, {.largest_hbm_gbs = 3600});
+  BOOST_CHECK_EQUAL(fit.parameters[2].value, 3500);
+  BOOST_CHECK(!fit.parameters[2].fallback.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_step_log_gives_the_hosts_scatter_and_what_the_gpu_hides) {
+  std::string log = "gpu,requests,gpu_us,wall_us\n";
+  for (int i = 0; i < 100; ++i) {
+    const int requests = 1 + i % 10;
+    const double delay = -100 * std::log(1 - (i * 37 % 100 + 0.5) / 100);  // exponential, mean 100 us
+    log += "H200," + std::to_string(requests) + ",5000," + std::to_string(5000 + 500 + 10 * requests + delay) + "\n";
+  }
+  for (int i = 0; i < 25; ++i) log += "H200,4,5000,5000\n";
+  const File file(log);
+  const Imported found = import_points(file.path);
+  BOOST_REQUIRE_EQUAL(found.points.size(), 100u);
+  CostSpec prior;
+  prior.gpu = "h200";
+  CostFit fit = fit_costs(prior, "h200", found.points, {.bootstraps = 20});
+  describe_host(fit, found.points, found.left_out.at(std::string(hidden_host_time)));
+  const auto& host = fit.costs.families.at("host").parameters;
+  BOOST_CHECK_CLOSE(host.at("jitter_us").value, 100, 25);
+  BOOST_CHECK_CLOSE(host.at("overlap").value, 0.2, 1e-6);
+  BOOST_CHECK_CLOSE(host.at("h0_us").value, 500, 15);
 }
