@@ -22,7 +22,7 @@ class Reader : public Visitor {
   Reader(const YamlSource& source, const ReadOptions& options) : options_(options) {
     if (std::optional<Node> tree = yaml::parse(source, problems_)) root_ = std::move(*tree);
     else problems_.throw_if_any();
-    for (const std::string& set : options.sets) yaml::apply_set(root_, set, problems_);
+    for (const std::string& set : options.sets) yaml::apply_set(root_, set, problems_, !options.root_kind.empty());
     push(root_, "", "");
     if (root_.kind != Node::Kind::mapping)
       complain("", root_.place, fmt::format("must be a mapping (key: value), not {}", describe(root_.kind)));

@@ -54,12 +54,13 @@ std::string show(const std::vector<Step>& path, std::size_t length) {
   return text;
 }
 
-void apply(Node& root, const std::vector<Step>& path, const std::shared_ptr<const Node>& value, Diagnostics& problems) {
+// root_has_base false: a key "base" at the root is a key like any other.
+void apply(Node& root, const std::vector<Step>& path, const std::shared_ptr<const Node>& value, Diagnostics& problems, bool root_has_base) {
   Node* node = &root;
   for (std::size_t i = 0; i < path.size(); ++i) {
     const Step& step = path[i];
     const bool names_a_file = node->kind == Node::Kind::scalar ||
-                              (node->kind == Node::Kind::mapping && node->find("base") != nullptr &&
+                              (node->kind == Node::Kind::mapping && (i > 0 || root_has_base) && node->find("base") != nullptr &&
                                (step.is_index || node->find(step.key) == nullptr));
     if (names_a_file) {
       node->pending.push_back({{path.begin() + static_cast<std::ptrdiff_t>(i), path.end()}, value});
@@ -89,7 +90,7 @@ void apply(Node& root, const std::vector<Step>& path, const std::shared_ptr<cons
 
 }  // namespace
 
-void apply_set(Node& root, const std::string& set, Diagnostics& problems) {
+void apply_set(Node& root, const std::string& set, Diagnostics& problems, bool root_has_base) {
   const auto file = std::make_shared<const std::string>("--set " + set);
   const Place place{file, 0, 0};
   const std::size_t equals = set.find('=');
@@ -106,11 +107,11 @@ void apply_set(Node& root, const std::string& set, Diagnostics& problems) {
     problem.line = problem.column = 0;
     problems.add(std::move(problem));
   }
-  if (inner.empty()) apply(root, path.value, std::make_shared<const Node>(std::move(value)), problems);
+  if (inner.empty()) apply(root, path.value, std::make_shared<const Node>(std::move(value)), problems, root_has_base);
 }
 
 void apply_pending(Node& root, const std::vector<PendingSet>& pending, Diagnostics& problems) {
-  for (const PendingSet& set : pending) apply(root, set.path, set.value, problems);
+  for (const PendingSet& set : pending) apply(root, set.path, set.value, problems, true);
 }
 
 }  // namespace rackcast::yaml

@@ -66,7 +66,7 @@ Problem problem_at(const Place& place, std::string_view key, std::string rule);
 std::optional<Node> parse(const YamlSource& source, Diagnostics& problems);
 
 // Applies "a.b[0].c=value" to a tree; paths that enter a reference wait there until it is resolved.
-void apply_set(Node& root, const std::string& set, Diagnostics& problems);
+void apply_set(Node& root, const std::string& set, Diagnostics& problems, bool root_has_base = true);
 
 // The sets that waited at a reference, applied to the tree of its file.
 void apply_pending(Node& root, const std::vector<PendingSet>& pending, Diagnostics& problems);

@@ -134,6 +134,10 @@ BOOST_AUTO_TEST_CASE(set_changes_the_limits_and_a_limit_that_nothing_meets_is_ex
   const support::Outcome none = shell("\"$RACKCAST\" plan " + file + " --set constraints.p90_tok_s_user=1e9");
   BOOST_TEST(none.code == 1);
   BOOST_TEST(none.err.find("no deployment meets the limits") != std::string::npos, none.err);
+  // A key that the file does not have, beside its `base`.
+  const support::Outcome absent = shell("\"$RACKCAST\" plan " + file + " --set leaders=0");
+  BOOST_TEST(absent.code == 2);
+  BOOST_TEST(absent.err.find("leaders: must be >= 1") != std::string::npos, absent.err);
   const support::Outcome bad = shell("\"$RACKCAST\" plan " + file + " --set constraints.p90_tok_s_usr=1");
   BOOST_TEST(bad.code == 2);
   BOOST_TEST(bad.err.find("p90_tok_s_user") != std::string::npos, bad.err);
