@@ -6,6 +6,8 @@ namespace rackcast {
 
 struct RequestRecord {
   double arrival_s = 0;
+  double admitted_s = 0;      // when an engine took it out of its queue
+  double prompt_done_s = 0;   // when its last prompt token was computed
   double first_token_s = 0;   // when it reached the user
   double finish_s = 0;        // last token
   std::uint32_t lane = 0, play = 0, stream = 0;

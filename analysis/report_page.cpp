@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,6 +19,8 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr const char* placeholder = "{{REPORT_DATA}}";
+constexpr std::size_t packed_from = 500;   // rows
+constexpr std::size_t failed_told = 1000;
 constexpr const char* program_version = RACKCAST_VERSION;
 
 // Six significant digits: what a chart can show, a third of the bytes.
@@ -23,6 +29,26 @@ Json rounded(const Json& value) {
   const double v = value.get<double>();
   if (v != v || v - v != 0) return nullptr;
   return std::stod(fmt::format("{:.6g}", v));
+}
+
+// Little-endian 32-bit floats as base64, NaN for none: seven digits in 5.3 bytes, and no digits to read.
+std::string packed(const std::vector<Json>& values) {
+  std::string bytes;
+  bytes.reserve(values.size() * 4);
+  for (const Json& v : values) {
+    const auto bits = std::bit_cast<std::uint32_t>(v.is_number() ? v.get<float>() : std::numeric_limits<float>::quiet_NaN());
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>((bits >> shift) & 0xff);
+  }
+  constexpr const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve(bytes.size() * 4 / 3 + 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t left = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < left ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k) text += k <= left ? digits[(group >> (18 - 6 * k)) & 63] : '=';
+  }
+  return text;
 }
 
 std::string shown(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
@@ -43,6 +69,12 @@ Json column(const std::string& key, const char* role, const std::vector<Json>& v
   bool text = false;
   for (const Json& v : values) text = text || v.is_string() || v.is_boolean();
   if (!text) {
+    bool fractions = false;
+    for (const Json& v : values) fractions = fractions || (v.is_number_float() && v.get<double>() != std::floor(v.get<double>()));
+    if (fractions && values.size() >= packed_from) {
+      result["packed"] = packed(values);
+      return result;
+    }
     Json list = Json::array();
     for (const Json& v : values) list.push_back(rounded(v));
     result["values"] = std::move(list);
@@ -105,9 +137,10 @@ Rows parsed(const std::vector<const StoredResult*>& results, std::string StoredR
 Json report_sweep(const std::string& name, const std::vector<StoredResult>& results) {
   std::vector<const StoredResult*> done;
   Json failed = Json::array();
+  std::size_t failures = 0;
   for (const StoredResult& result : results) {
     if (result.status == "done") done.push_back(&result);
-    else failed.push_back({{"deployment", result.name.empty() ? result.parameters : result.name + " " + result.parameters}, {"reason", result.error}});
+    else if (++failures <= failed_told) failed.push_back({{"deployment", result.name.empty() ? result.parameters : result.name}, {"reason", result.error}});
   }
   const Rows parameters = parsed(done, &StoredResult::parameters), deployments = parsed(done, &StoredResult::deployment),
              metrics = parsed(done, &StoredResult::metrics);
@@ -125,7 +158,7 @@ Json report_sweep(const std::string& name, const std::vector<StoredResult>& resu
     else columns.push_back(column(key, "scenario", values));
   }
   for (const std::string& key : keys_of(metrics)) columns.push_back(column(key, "metric", values_of(metrics, key)));
-  return {{"name", name}, {"constants", constants}, {"columns", columns}, {"failed", failed}};
+  return {{"name", name}, {"constants", constants}, {"columns", columns}, {"failed", failed}, {"failed_count", failures}};
 }
 
 Json report_data(const std::string& title, const Json& parts) {

@@ -247,4 +247,13 @@ std::vector<StoredResult> Store::all() const {
   return results;
 }
 
+std::vector<StoredResult> Store::headlines() const {
+  std::vector<StoredResult> results;
+  Statement statement(state_->database, state_->path,
+                      "SELECT id, key, position, name, status, error, '', parameters, deployment, metrics, '', '', seconds, peak_bytes "
+                      "FROM results ORDER BY position, id");
+  while (statement.row()) results.push_back(result_of(statement));
+  return results;
+}
+
 }  // namespace rackcast

@@ -43,6 +43,8 @@ class Store {
   std::optional<StoredResult> find(const std::string& key) const;
   std::optional<StoredResult> find_id(std::int64_t id) const;
   std::vector<StoredResult> all() const;  // by position, then id
+  // The same without scenario, manifest and breakdown, which are nine tenths of a store.
+  std::vector<StoredResult> headlines() const;
   const std::string& path() const;
 
  private:

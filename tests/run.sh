@@ -5,6 +5,10 @@ set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 cd "$root"
 bash scenarios/install-deps.sh openmpi-bin libopenmpi-dev valgrind
+# The browser tests run where node and Chromium are; their packages are small and pinned.
+if command -v npm >/dev/null && command -v chromium >/dev/null && [ ! -d analysis/report/node_modules ]; then
+  npm ci --ignore-scripts --no-audit --no-fund --prefix analysis/report >&2 || echo "npm ci failed: the browser tests will skip" >&2
+fi
 build="${RACKCAST_BUILD_DIR:-build/tests}"
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRACKCAST_CHECKS=ON -DRACKCAST_WERROR=ON >&2
 cmake --build "$build" >&2

@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "sim/base/error.hpp"
+#include "sim/base/text_plot.hpp"
 #include "sim/cli/mpi_pool.hpp"
 #include "sim/cli/plan_run.hpp"
+#include "sim/cli/terminal.hpp"
 #include "sim/cli/verbs.hpp"
 
 namespace rackcast {
@@ -21,6 +23,18 @@ struct Arguments {
   std::size_t jobs = 0;
   bool json = false;
 };
+
+// Everything simulated, and what nothing beats.
+std::string front_plot(const PlanRun& run, const nlohmann::ordered_json& front, const Terminal& terminal) {
+  const auto place = [](const nlohmann::ordered_json& metrics, bool marked) {
+    return PlotPoint{metric_of(metrics, "p90_tok_s_user"), metric_of(metrics, "total_tok_s_rack"), marked};
+  };
+  std::vector<PlotPoint> points;
+  for (const auto& [point, seen] : run.all())
+    if (seen.row.status == "done" && (point.thorough || !run.all().contains({point.deployment, point.level, true}))) points.push_back(place(seen.metrics, false));
+  for (const nlohmann::ordered_json& row : front) points.push_back(place(row["metrics"], true));
+  return draw_points(points, "P90 tok/s/user", "tok/s/rack", {terminal.columns, 16, terminal.colour});
+}
 
 int plan(const Arguments& arguments, const Program& program) {
   const Catalog catalog = program.catalog();
@@ -50,7 +64,9 @@ int plan(const Arguments& arguments, const Program& program) {
   for (const auto& [reason, count] : run.invalid()) fmt::print(stderr, "  {} x {}\n", count, reason);
   if (arguments.json) fmt::print("{}\n", out.dump(1));
   if (!run.plan().found) throw BoundMissed("no deployment meets the limits at any of the lane counts");
-  if (!arguments.json) print_plan(out);
+  if (arguments.json) return 0;
+  print_plan(out);
+  if (const Terminal terminal = stdout_terminal(); terminal.is_one) fmt::print("\n{}", front_plot(run, out["front"], terminal));
   return 0;
 }
 

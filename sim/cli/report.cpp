@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "analysis/published_rows.hpp"
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double tokens_per_mtok = 1e6;
+constexpr double tokens_per_mtok = 1e6, seconds_per_hour = 3600;
 
 struct ReportOptions {
   std::string input, out, validation;
@@ -82,11 +83,19 @@ Json published_points(const Catalog& catalog, const std::string& model) {
   return points;
 }
 
-std::string model_of(const std::string& scenario_yaml, const Catalog& catalog) {
+// What a GPU costs an hour, as the GPU's file says; for sweeps of one kind of GPU.
+Json gpu_prices(const GpuSpec& gpu) {
+  Json prices = Json::array();
+  for (const auto& [name, price] : {std::pair{"owning", gpu.owning_price}, std::pair{"rental", gpu.rental_price}})
+    if (price.value() > 0) prices.push_back({{"name", name}, {"usd_gpu_hour", price.value() * seconds_per_hour}, {"source", gpu.price_source}});
+  return prices;
+}
+
+std::optional<Scenario> scenario_of(const std::string& yaml, const Catalog& catalog) {
   try {
-    return read_scenario(YamlSource{"stored scenario", scenario_yaml}, catalog, {}).model.name;
+    return read_scenario(YamlSource{"stored scenario", yaml}, catalog, {});
   } catch (const UserError&) {
-    return "";  // stored by another version; the page then offers no prices
+    return std::nullopt;  // stored by another version; the page then offers no prices
   }
 }
 
@@ -118,17 +127,20 @@ int report(const ReportOptions& options, const Program& program) {
   if (fs::is_directory(options.input)) {
     const Json result = json_of(fs::path(options.input) / "result.json");
     parts["run"] = report_run(result, options.input);
-    title = result.value("/manifest/scenario/name"_json_pointer, title);
+    title = result.value("/manifest/name"_json_pointer, title);
   } else {
     const Store store(options.input, Store::Mode::read);
-    const std::vector<StoredResult> results = store.all();
+    std::optional<Scenario> scenario;
+    const std::vector<StoredResult> results = store.headlines();
     if (results.empty()) throw UserError(options.input, 0, 0, "", "holds no result yet");
     parts["sweep"] = report_sweep(title, results);
     for (const StoredResult& result : results)
-      if (model.empty() && result.status == "done") model = model_of(result.scenario, catalog);
+      if (!scenario && result.status == "done") scenario = scenario_of(store.find_id(result.id)->scenario, catalog);
+    if (scenario) model = scenario->model.name;
     if (!model.empty()) {
       parts["prices"] = price_choices(catalog, model);
       parts["published"] = published_points(catalog, model);
+      if (parts["sweep"]["constants"].contains("rack.gpu.name")) parts["gpu_prices"] = gpu_prices(scenario->rack.gpu);
     }
   }
   if (!options.validation.empty()) parts["validation"] = json_of(options.validation);

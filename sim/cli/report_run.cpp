@@ -6,6 +6,7 @@
 #include <map>
 
 #include "sim/base/csv.hpp"
+#include "sim/cli/report_time_series.hpp"
 
 namespace rackcast {
 
@@ -13,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int histogram_bins_per_decade = 8;
+constexpr int fewest_bins_per_decade = 4, most_bins_per_decade = 256, wanted_bins = 20;
 constexpr std::size_t slowest_shown = 20;
 
 Json number_or(const Json& object, const char* key, double otherwise) {
@@ -25,15 +26,18 @@ Json histogram(std::vector<double> values, const char* unit) {
   std::erase_if(values, [](double v) { return !(v > 0); });
   if (values.empty()) return nullptr;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const int first = static_cast<int>(std::floor(std::log10(*low) * histogram_bins_per_decade));
-  const int bins = std::min(200, static_cast<int>(std::floor(std::log10(*high) * histogram_bins_per_decade)) - first + 1);
+  int per_decade = fewest_bins_per_decade;  // finer for a narrow distribution
+  while (per_decade < most_bins_per_decade && std::log10(*high / *low) * per_decade < wanted_bins) per_decade *= 2;
+  const auto position = [&](double v) { return static_cast<int>(std::floor(std::log10(v) * per_decade)); };
+  const int first = position(*low);
+  const int bins = std::min(200, position(*high) - first + 1);
   std::vector<int> counts(static_cast<std::size_t>(bins), 0);
   for (const double v : values) {
-    const int bin = static_cast<int>(std::floor(std::log10(v) * histogram_bins_per_decade)) - first;
+    const int bin = position(v) - first;
     ++counts[static_cast<std::size_t>(std::clamp(bin, 0, bins - 1))];
   }
   Json edges = Json::array();
-  for (int i = 0; i <= bins; ++i) edges.push_back(std::pow(10.0, static_cast<double>(first + i) / histogram_bins_per_decade));
+  for (int i = 0; i <= bins; ++i) edges.push_back(std::pow(10.0, static_cast<double>(first + i) / per_decade));
   return {{"edges", edges}, {"counts", counts}, {"unit", unit}};
 }
 
@@ -41,13 +45,16 @@ Json histogram(std::vector<double> values, const char* unit) {
 void add_requests(Json& run, const std::string& path) {
   const CsvTable t = CsvTable::read(path);
   if (!t.has("arrival_s") || !t.has("first_token_s") || !t.has("finish_s")) return;
-  struct Row { double arrival, ttft, e2e; std::string id; };
+  struct Row { double arrival, admitted, prompt_done, first, end; std::string id; };
   std::vector<Row> rows;
   std::vector<double> ttft, itl;
   for (std::size_t i = 0; i < t.rows(); ++i) {
     const double arrival = t.number(i, "arrival_s").value_or(0), first = t.number(i, "first_token_s").value_or(0), end = t.number(i, "finish_s").value_or(0);
     const double output = t.number(i, "output_tokens").value_or(0);
-    rows.push_back({arrival, first - arrival, end - arrival, "lane " + t.text(i, "lane") + " #" + std::to_string(i + 1)});
+    // A request that was put back or started again may have computed its prompt after its first token.
+    const double admitted = std::clamp(t.number(i, "admitted_s").value_or(arrival), arrival, std::max(arrival, first));
+    const double prompt_done = std::clamp(t.number(i, "prompt_done_s").value_or(first), admitted, std::max(admitted, first));
+    rows.push_back({arrival, admitted, prompt_done, first, end, "lane " + t.text(i, "lane") + " #" + std::to_string(i + 1)});
     ttft.push_back(first - arrival);
     if (output >= 2) itl.push_back((end - first) / (output - 1));
   }
@@ -55,27 +62,22 @@ void add_requests(Json& run, const std::string& path) {
   if (Json h = histogram(std::move(ttft), "s"); !h.is_null()) run["histograms"]["ttft"] = std::move(h);
   if (Json h = histogram(std::move(itl), "s"); !h.is_null()) run["histograms"]["tpot"] = std::move(h);
   const std::size_t shown = std::min(slowest_shown, rows.size());
-  std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shown), rows.end(), [](const Row& a, const Row& b) { return a.e2e > b.e2e; });
+  std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shown), rows.end(), [](const Row& a, const Row& b) { return a.end - a.arrival > b.end - b.arrival; });
   Json slowest = Json::array();
   for (std::size_t i = 0; i < shown; ++i)
     slowest.push_back({{"id", rows[i].id}, {"arrival_s", rows[i].arrival},
-                       {"parts", {{{"name", "to first token"}, {"time_s", rows[i].ttft}}, {{"name", "generation"}, {"time_s", rows[i].e2e - rows[i].ttft}}}}});
+                       {"parts", {{{"name", "queue"}, {"time_s", rows[i].admitted - rows[i].arrival}},
+                                  {{"name", "prompt"}, {"time_s", rows[i].prompt_done - rows[i].admitted}},
+                                  {{"name", "hand-over"}, {"time_s", rows[i].first - rows[i].prompt_done}},
+                                  {{"name", "answer"}, {"time_s", rows[i].end - rows[i].first}}}}});
   run["slowest"] = std::move(slowest);
 }
 
-// One entry an engine: role, GPUs, and its series where the run recorded them.
+// One entry an engine: role, GPUs, and room for what the run recorded of it.
 Json engines_of(const Json& breakdown) {
-  std::map<std::string, Json> series;
-  if (breakdown.contains("time_line"))
-    for (const Json& engine : breakdown["time_line"]["engines"]) series[engine["name"].get<std::string>()] = engine;
   Json engines = Json::array();
-  for (const Json& engine : breakdown.value("engines", Json::array())) {
-    Json one{{"name", engine["name"]}, {"role", engine["role"]}, {"gpus", engine["gpus"]}, {"utilisation", engine["utilisation"]}, {"series", Json::object()}};
-    if (const auto it = series.find(engine["name"].get<std::string>()); it != series.end())
-      for (const char* key : {"utilisation", "running", "waiting"})
-        if (it->second.contains(key)) one["series"][key] = it->second[key];
-    engines.push_back(std::move(one));
-  }
+  for (const Json& engine : breakdown.value("engines", Json::array()))
+    engines.push_back({{"name", engine["name"]}, {"role", engine["role"]}, {"gpus", engine["gpus"]}, {"utilisation", engine["utilisation"]}, {"series", Json::object()}});
   return engines;
 }
 
@@ -103,8 +105,9 @@ Json report_run(const Json& result, const std::string& folder) {
   for (const char* key : {"decode_step", "prefill_token"})
     if (breakdown.contains(key)) run[key] = breakdown[key];
   run["engines"] = engines_of(breakdown);
-  if (breakdown.contains("time_line")) run["times_s"] = breakdown["time_line"]["times_s"];
-  if (breakdown.contains("links")) run["links"] = breakdown["links"];
+  run["links"] = breakdown.value("links", Json::array());
+  const std::filesystem::path time_series = std::filesystem::path(folder) / "time_series.csv";
+  if (std::filesystem::exists(time_series)) add_time_series(run, time_series.string());
   const int rack_gpus = number_or(metrics, "rack_gpus", 0).get<int>();
   constexpr int gpus_in_a_tray = 4;
   const int per_node = rack_gpus % 72 == 0 ? gpus_in_a_tray : 8;

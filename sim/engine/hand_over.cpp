@@ -123,6 +123,7 @@ void Simulation::transfer_posted(std::uint32_t slot) {
 
 void Simulation::start_flow(std::uint32_t slot, std::span<const LinkId> path) {
   ++outcome_.flows;
+  moves_.started(slot, now_s_);
   const auto bytes = static_cast<std::uint64_t>(std::max(1.0, std::round(moves_[slot].bytes)));
   if (!network_.start(now_s_, path, bytes, slot)) stopped_.push_back(slot);
 }
@@ -146,6 +147,7 @@ bool Simulation::stale_free(std::uint32_t slot) {
 void Simulation::flow_done(std::uint32_t slot) {
   if (stale_free(slot)) return;
   const Move& move = moves_[slot];
+  if (detailed_) tell_moved(move);
   if (move.kind == MoveKind::host_load) {
     host_load_done(move.request);
     return moves_.remove(slot);

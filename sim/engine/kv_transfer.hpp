@@ -76,6 +76,7 @@ struct Move {
   std::uint32_t request = 0;
   std::uint32_t life = 0;             // its request's hand, for host_load its life; another one: the move goes nowhere
   double bytes = 0, descriptors = 0, posting_s = 0;
+  double start_s = 0;                 // of its flow
 };
 
 class Moves {
@@ -91,6 +92,7 @@ class Moves {
     return slot;
   }
   const Move& operator[](std::uint32_t slot) const { return moves_[slot]; }
+  void started(std::uint32_t slot, double now_s) { moves_[slot].start_s = now_s; }
   void remove(std::uint32_t slot) { free_.push_back(slot); }
   std::size_t under_way() const { return moves_.size() - free_.size(); }
 

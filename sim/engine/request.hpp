@@ -20,6 +20,7 @@ enum class RequestState : std::uint8_t { waiting, loading, prefilling, prompt_do
 struct Request {
   LoadRequest ask;
   double arrival_s = 0;
+  double admitted_s = 0, prompt_done_s = 0;  // first time each
   double first_token_s = not_yet_s;
   RequestState state = RequestState::waiting;
   // Where it is: engine and DP rank of the prompt, then of the answer.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <cmath>
 
 #include "sim/base/schema_yaml.hpp"
@@ -133,27 +134,39 @@ Json basis_by_metric(const std::vector<EngineTotals>& pools, const std::vector<E
   return by_metric;
 }
 
-Json time_line_json(const TimeLine& line, const std::vector<std::string>& names) {
-  Json series = Json::array();
-  for (std::size_t e = 0; e < names.size(); ++e) {
-    Json one;
-    one["name"] = names[e];
-    for (const char* key : {"utilisation", "running", "waiting", "kv_used", "kv_pinned"}) one[key] = Json::array();
-    for (std::size_t t = 0; t < line.times_s.size(); ++t) {
-      const EngineSample& now = line.samples[t][e];
-      const double since = t > 0 ? line.times_s[t - 1] : 0, busy = t > 0 ? line.samples[t - 1][e].busy_s : 0;
-      one["utilisation"].push_back(std::min(1.0, share(now.busy_s - busy, line.times_s[t] - since)));
-      one["running"].push_back(now.running);
-      one["waiting"].push_back(now.waiting);
-      one["kv_used"].push_back(now.kv_used_tokens);
-      one["kv_pinned"].push_back(now.kv_pinned_tokens);
-    }
-    series.push_back(one);
+// Utilisation of links over the window, an engine's of one kind together; those that carried nothing are left out.
+Json links_json(const SimulationOutcome& o, const std::vector<std::string>& names, const std::vector<Json>& engine_gpus, double window_s) {
+  struct Sum { double share = 0, busiest = 0, bytes = 0; int links = 0; };
+  std::map<std::pair<std::string, LinkKind>, Sum> sums;
+  for (std::size_t i = 0; i < o.links.size(); ++i) {
+    const TopologyLink& link = o.links[i];
+    std::string owner = link.kind == LinkKind::node_memory ? fmt::format("node-{}", link.place) : "";
+    for (std::size_t e = 0; e < names.size() && owner.empty(); ++e)
+      if (link.place - engine_gpus[e].front().get<std::uint32_t>() < engine_gpus[e].size()) owner = names[e];
+    if (owner.empty() || !(window_s > 0)) continue;
+    const double used = share(o.link_bytes[i], link.bytes_per_s * window_s);
+    Sum& sum = sums[{owner, link.kind}];
+    sum.share += used;
+    sum.busiest = std::max(sum.busiest, used);
+    sum.bytes += o.link_bytes[i];
+    ++sum.links;
   }
-  return {{"times_s", line.times_s}, {"engines", series}};
+  Json links = Json::array();
+  for (const auto& [key, sum] : sums)
+    if (sum.bytes > 0)
+      links.push_back({{"name", fmt::format("{} {}", key.first, link_kind_name(key.second))}, {"links", sum.links}, {"bytes", sum.bytes},
+                       {"utilisation", sum.share / sum.links}, {"busiest", sum.busiest}});
+  return links;
 }
 
 }  // namespace
+
+std::vector<std::string> engine_names(const BuiltRun& built) {
+  std::vector<std::string> names;
+  for (std::size_t p = 0; p < built.pools.size(); ++p)
+    for (std::uint32_t e = 0; e < built.options.pools[p].engines; ++e) names.push_back(fmt::format("{}-{}", built.pools[p].name, e));
+  return names;
+}
 
 Json manifest_json(const Scenario& scenario, const BuiltRun& built, const std::string& network) {
   Json j;
@@ -188,7 +201,8 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
   Json j, engines = Json::array(), pools = Json::array(), memory = Json::array();
   std::vector<EngineTotals> whole_run_totals;  // bases are sampled, so all samples are used
   std::vector<EngineRole> roles;
-  std::vector<std::string> names;
+  const std::vector<std::string> names = engine_names(built);
+  std::vector<Json> engine_gpus;
   std::size_t at = 0;
   for (std::size_t p = 0; p < built.pools.size(); ++p) {
     const PoolOptions& options = built.options.pools[p];
@@ -203,11 +217,11 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
     if (options.shape.role == EngineRole::prefill)
       j["prefill_token"] = operators_json(*built.pools[p].model, batch, batch.front().prefill_tokens * options.shape.ranks);
     for (std::uint32_t e = 0; e < options.engines; ++e, ++at) {
-      names.push_back(fmt::format("{}-{}", built.pools[p].name, e));
       const std::uint32_t first = o.engine_first_gpu[at];
       Json gpus = Json::array();
       for (std::uint32_t g = 0; g < options.shape.gpus; ++g) gpus.push_back(first + g);
-      engines.push_back({{"name", names.back()}, {"role", built.pools[p].name}, {"rack", o.engine_rack[at]}, {"gpus", gpus},
+      engine_gpus.push_back(gpus);
+      engines.push_back({{"name", names[at]}, {"role", built.pools[p].name}, {"rack", o.engine_rack[at]}, {"gpus", gpus},
                          {"utilisation", share(o.engine_window[at].busy_s, window_s)},
                          {"iterations", o.engine_window[at].iterations},
                          {"preemptions", o.engine_window[at].preemptions}});
@@ -222,6 +236,7 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
                 {"host_tier_capacity_tokens", o.host_tier_capacity_tokens}};
   j["pools"] = pools;
   j["engines"] = engines;
+  if (Json links = links_json(o, names, engine_gpus, window_s); !links.empty()) j["links"] = std::move(links);
   j["basis"] = basis_by_metric(whole_run_totals, roles);
   if (o.transfer.count > 0)
     j["kv_transfer"] = {{"count", o.transfer.count}, {"bytes", o.transfer.bytes},
@@ -237,7 +252,6 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
                  {"unfinished_measured", o.unfinished_measured}, {"refused", o.refused}, {"preemptions", o.preemptions},
                  {"events", o.events}, {"iterations", o.iterations}, {"flows", o.flows}, {"warmup_s", o.window_start_s}, {"window_s", window_s}};
   if (o.exchange_flows > 0) j["counts"]["exchange_flows"] = o.exchange_flows;
-  if (!recorder.time_line.times_s.empty()) j["time_line"] = time_line_json(recorder.time_line, names);
   return j;
 }
 

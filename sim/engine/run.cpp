@@ -60,7 +60,7 @@ Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOpt
   TraceCache own_traces;
   TraceCache& traces = options.traces ? *options.traces : own_traces;
   BuiltRun built = build_run(scenario, catalog, &traces);
-  built.options.sample_interval_s = options.time_line_interval_s;
+  built.options.sample_interval_s = options.series_interval_s;
   const double build_s = seconds_since(start);
   std::string rows;
   if (!options.out_dir.empty()) {
@@ -69,6 +69,11 @@ Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOpt
     rows = options.out_dir + "/requests.csv";
   }
   Recorder recorder(rows, options.progress);
+  if (options.series_interval_s > 0) {
+    if (options.out_dir.empty()) throw UserError("--time-series: needs --out, the folder where time_series.csv goes");
+    recorder.time_series = std::make_unique<TimeSeries>(options.out_dir + "/time_series.csv", engine_names(built));
+  }
+  if (!options.event_trace.path.empty()) recorder.event_trace = std::make_unique<EventTrace>(options.event_trace, engine_names(built));
   const std::unique_ptr<Network> network = make_network(scenario.network);
   const Clock::time_point simulation_start = Clock::now();
   const SimulationOutcome outcome = Simulation(built.options, *built.load, *network, recorder).run();
@@ -78,6 +83,8 @@ Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOpt
   if (outcome.refused > 0)
     built.notes.push_back(std::to_string(outcome.refused) + " requests were refused: they are longer than a rank's whole KV memory");
   if (outcome.finished_measured == 0) built.notes.push_back("no measured request ended: every figure is 0");
+  if (recorder.event_trace && recorder.event_trace->truncated())
+    built.notes.push_back(fmt::format("{} reached its limit of {} bytes and holds only the first part of its window", options.event_trace.path, options.event_trace.limit_bytes));
   const Metrics metrics = metrics_of(recorder.statistics, built.context);
   Json result;
   result["manifest"] = manifest_json(scenario, built, network->describe());

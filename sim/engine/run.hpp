@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "sim/engine/event_trace.hpp"
 #include "sim/spec/scenario.hpp"
 
 namespace rackcast {
@@ -12,14 +13,15 @@ namespace rackcast {
 class TraceCache;
 
 struct RunOptions {
-  std::string out_dir;                                       // keeps resolved.yaml, requests.csv, manifest.json, result.json; empty: nothing
+  std::string out_dir;                                       // keeps resolved.yaml, requests.csv, manifest.json, result.json and time_series.csv; empty: nothing
   std::function<void(double share_done)> progress;           // empty: silent
-  double time_line_interval_s = 0;                           // 0: no time line in the breakdown
+  double series_interval_s = 0;                           // 0: no time line; needs out_dir
+  EventTraceOptions event_trace{};                                // a trace for viewers; no path: none
   TraceCache* traces = nullptr;                              // where to find the trace, or leave it; null: read it
 };
 
 // The JSON object of the CLI contract: {"manifest", "metrics", "breakdown"}; byte-identical for equal scenario and seed
-// but for manifest.timing.
+// but for manifest.timing. UserError when a file cannot be written.
 nlohmann::ordered_json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOptions& options);
 
 }  // namespace rackcast

@@ -34,6 +34,7 @@ void ServingEngine::use_loads(std::span<TargetLoad> targets, std::span<DecodeRan
 bool ServingEngine::begin(double now_s, double& duration_s) {
   RACKCAST_CHECK(!running_, "an engine began an iteration inside another");
   if (halted_) return false;
+  now_s_ = now_s;
   for (RankBatch& batch : batch_) batch.new_requests = batch.host_s = batch.host_behind_s = 0;
   for (const RequestId id : joining_) start_decoding(id);
   started_.swap(joining_);
@@ -317,7 +318,8 @@ EngineTotals EngineTotals::minus(const EngineTotals& before) const {
   d.preemptions -= before.preemptions;
   for (double EngineTotals::*sum : {&EngineTotals::busy_s, &EngineTotals::prefill_tokens, &EngineTotals::prefill_requests,
                                     &EngineTotals::decode_iterations, &EngineTotals::decode_requests, &EngineTotals::decode_context,
-                                    &EngineTotals::prefill_busy_s, &EngineTotals::kept_tokens, &EngineTotals::verified_tokens, &EngineTotals::basis_sampled_s, &EngineTotals::prefill_chunks,
+                                    &EngineTotals::prefill_busy_s, &EngineTotals::asked_tokens, &EngineTotals::hit_gpu_tokens, &EngineTotals::hit_host_tokens,
+                                    &EngineTotals::kept_tokens, &EngineTotals::verified_tokens, &EngineTotals::basis_sampled_s, &EngineTotals::prefill_chunks,
                                     &EngineTotals::prefill_context, &EngineTotals::prefill_query_context,
                                     &EngineTotals::prefill_tail_tokens, &EngineTotals::prefill_tail_query_context,
                                     &EngineTotals::layered_collapsed_s, &EngineTotals::layered_expected_s})

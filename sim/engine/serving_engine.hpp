@@ -47,6 +47,7 @@ struct EngineTotals {
   double prefill_busy_s = 0;          // busy time of iterations that held prompt tokens
   double verified_tokens = 0;         // query tokens of decode steps
   double kept_tokens = 0;             // answer tokens
+  double asked_tokens = 0, hit_gpu_tokens = 0, hit_host_tokens = 0;  // of admitted prompts, in full blocks
   std::uint64_t preemptions = 0;
   double basis_sampled_s = 0;
   double layered_collapsed_s = 0, layered_expected_s = 0;  // of sampled iterations: collapsed, and what layers should add up to
@@ -188,6 +189,7 @@ class ServingEngine {
   StepTime collapsed_;                // of it
   std::uint64_t step_ = 0;            // of requests: a step that verifies less advances it by less than one
   double progress_ = 0, advance_ = 1;
+  double now_s_ = 0;                  // when the iteration under way began
   int verify_ = 0, chosen_verify_ = 0;  // drafts that a step verifies
   std::uint32_t chosen_for_ = 0, chosen_ago_ = 0;
   std::uint32_t decoding_ = 0;        // over all ranks

@@ -55,8 +55,12 @@ bool ServingEngine::admit(RequestId id, Rank& rank, std::uint32_t r) {
   const std::uint32_t host_blocks = load ? request.host_held.blocks : request.held.blocks;
   if (!request.admitted) {
     request.admitted = true;
+    request.admitted_s = now_s_;
     request.hit_gpu_tokens = static_cast<std::uint32_t>(found);
     request.hit_host_tokens = (host_blocks - request.held.blocks) * request.ask.block_tokens;
+    totals_.asked_tokens += request.ask.input_block_tokens();
+    totals_.hit_gpu_tokens += request.hit_gpu_tokens;
+    totals_.hit_host_tokens += request.hit_host_tokens;
   }
   // A prompt that is found whole still computes its last token, for the logits.
   request.computed_tokens = std::min(host_blocks * request.ask.block_tokens, request.prompt_tokens - 1);

@@ -87,6 +87,10 @@ void Simulation::group_targets() {
 }
 
 SimulationOutcome Simulation::run() {
+  detailed_ = observer_.wants_details();
+  step_start_s_.assign(engines_.size(), 0);
+  outcome_.links = topology_.links();
+  observer_.started(layout());
   if (options_.preload) preload();
   if (options_.sample_interval_s > 0) queue_.add(now_s_ + options_.sample_interval_s, EventKind::sample, 0);
   load_next_s_ = load_.next_time_s();
@@ -166,6 +170,7 @@ void Simulation::iteration_event(const Event& event) {
   if (engine.generation() != event.id >> 16) return;  // it was cut off
   double duration_s = 0;
   if (event.kind() == EventKind::layer_done && engine.next_layer(duration_s)) return queue_.add(now_s_ + duration_s, EventKind::layer_done, event.id);
+  if (detailed_) tell_step(e);
   engine.end(now_s_);
   wake(e);
 }
@@ -190,6 +195,7 @@ void Simulation::schedule() {
     is_awake_[e] = 0;
     double duration_s = 0;
     if (!engines_[e].idle() || !engines_[e].begin(now_s_, duration_s)) continue;
+    if (detailed_) step_start_s_[e] = now_s_;
     for (const ServingEngine::Posted& posted : engines_[e].posted())
       queue_.add(now_s_ + posted.after_s + (stale(moves_[posted.move]) ? 0 : link_of(moves_[posted.move].request).latency_s), EventKind::transfer_posted, posted.move);
     if (options_.transfer.mode == KvTransferMode::push_layerwise && engines_[e].shape().role == EngineRole::prefill)
@@ -210,6 +216,8 @@ void Simulation::open_window() {
   window_open_ = true;
   outcome_.window_start_s = in_flight_since_s_ = now_s_;
   for (const ServingEngine& engine : engines_) window_start_totals_.push_back(engine.totals());
+  window_start_bytes_ = link_bytes();
+  observer_.window_opened(now_s_);
   if (std::isfinite(options_.duration_s)) queue_.add(now_s_ + options_.duration_s, EventKind::window_end, 0);
   schedule_failures();
 }
@@ -221,6 +229,8 @@ void Simulation::close_window() {
   outcome_.window_end_s = now_s_;
   for (std::size_t e = 0; e < engines_.size(); ++e)
     outcome_.engine_window.push_back(engines_[e].totals().minus(window_start_totals_[e]));
+  outcome_.link_bytes = link_bytes();
+  for (std::size_t i = 0; i < outcome_.link_bytes.size(); ++i) outcome_.link_bytes[i] -= window_start_bytes_[i];
   load_.stop();
   load_next_s_ = never_s;
 }
@@ -231,22 +241,6 @@ void Simulation::count_in_flight(int change) {
     in_flight_since_s_ = now_s_;
   }
   in_flight_measured_ += static_cast<std::uint64_t>(static_cast<std::int64_t>(change));
-}
-
-void Simulation::sample() {
-  std::vector<EngineSample> samples(engines_.size());
-  for (std::size_t e = 0; e < engines_.size(); ++e) {
-    const ServingEngine& engine = engines_[e];
-    samples[e].busy_s = engine.totals().busy_s;
-    for (std::uint32_t r = 0; r < engine.shape().ranks; ++r) {
-      samples[e].waiting += engine.waiting(r);
-      samples[e].running += engine.running(r);
-      samples[e].kv_pinned_tokens += engine.kv(r).pinned_tokens();
-      samples[e].kv_used_tokens += engine.kv(r).used_tokens();
-    }
-  }
-  observer_.sampled(now_s_, samples);
-  if (!window_closed_) queue_.add(now_s_ + options_.sample_interval_s, EventKind::sample, 0);
 }
 
 void Simulation::check() const {

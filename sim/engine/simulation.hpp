@@ -10,11 +10,11 @@
 #include <memory>
 #include <vector>
 
-#include "analysis/records.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/engine/failures.hpp"
 #include "sim/engine/kv_transfer.hpp"
 #include "sim/engine/network.hpp"
+#include "sim/engine/observer.hpp"
 #include "sim/engine/serving_engine.hpp"
 #include "sim/engine/topology.hpp"
 #include "sim/trace/load.hpp"
@@ -48,21 +48,6 @@ struct SimulationOptions {
   double sample_interval_s = 0;       // 0: no time line
 };
 
-// A look at one engine, for the time line.
-struct EngineSample {
-  double busy_s = 0;                  // since the run's start
-  std::uint32_t waiting = 0, running = 0;
-  std::int64_t kv_pinned_tokens = 0, kv_used_tokens = 0;
-};
-
-class RunObserver {
- public:
-  virtual ~RunObserver() = default;
-  virtual void finished(const RequestRecord&) {}                                    // measured requests only
-  virtual void sampled(double /*time_s*/, const std::vector<EngineSample>&) {}
-  virtual void progress(double /*share_done*/) {}
-};
-
 struct SimulationOutcome {
   double window_start_s = 0, window_end_s = 0, end_s = 0;
   std::uint64_t arrivals = 0, arrivals_measured = 0, finished_measured = 0, unfinished_measured = 0;
@@ -79,6 +64,8 @@ struct SimulationOutcome {
   std::vector<EngineTotals> engine_total;
   std::vector<std::uint32_t> engine_rack, engine_first_gpu;
   KvTransferTotals transfer;          // inside the window
+  std::vector<double> link_bytes;     // inside the window, by flows that ended, in the order of `links`
+  std::vector<TopologyLink> links;
   std::int64_t host_tier_used_tokens = 0, host_tier_capacity_tokens = 0;
   std::int64_t evicted_tokens = 0;
 };
@@ -104,7 +91,6 @@ class Simulation final : private EngineEvents, private PrefixView {
   void preload();
   void open_window();
   void close_window();
-  void sample();
   void wake(std::uint32_t engine);
   void count_in_flight(int change);
 
@@ -158,6 +144,14 @@ class Simulation final : private EngineEvents, private PrefixView {
   void rank_ready(std::uint32_t global_rank);
   void message_landed(std::uint64_t tag);
   void exchange(std::uint32_t engine);
+
+  // simulation_watch.cpp: what observers are told
+  RunLayout layout() const;
+  std::vector<double> link_bytes() const;
+  void sample();
+  void tell_step(std::uint32_t engine);
+  void tell_moved(const Move& move);
+  void tell_failure(const FailureRecord& failure, bool over);
 
   // simulation_flow.cpp: a request's way
   void arrive(const LoadRequest& ask);
@@ -218,6 +212,10 @@ class Simulation final : private EngineEvents, private PrefixView {
   double computed_tokens_ = 0, answered_tokens_ = 0;  // of finished requests
   double now_s_ = 0;
   double load_next_s_ = 0;
+  bool detailed_ = false;             // the observer wants every step and movement
+  std::vector<double> step_start_s_;  // by engine, when detailed
+  std::vector<double> window_start_bytes_;
+  RunSample sample_;
   bool window_open_ = false, window_closed_ = false;
   std::uint64_t in_flight_measured_ = 0;
   double in_flight_since_s_ = 0;

@@ -73,9 +73,11 @@ void Simulation::fail(std::uint32_t index) {
   if (takes_engine(failure)) {
     if (engine.halted()) return;  // it is away already
     engine.halt();
+    if (detailed_) tell_failure(failure, false);
     queue_.add(now_s_ + options_.failures.detection_s, EventKind::failure_noticed, index);
     return;
   }
+  if (detailed_) tell_failure(failure, false);
   if (failure.kind == FailureKind::straggler) engine.slow_down(failure.gpu, 1 / (1 - failure.share));
   if (failure.kind == FailureKind::nvlink) {
     engine.use_model(*source.slowed);
@@ -88,6 +90,7 @@ void Simulation::fail(std::uint32_t index) {
 void Simulation::failure_over(std::uint32_t index) {
   FailureRecord& failure = outcome_.failures[index];
   failure.back_s = now_s_ - outcome_.window_start_s;
+  if (detailed_) tell_failure(failure, true);
   if (takes_engine(failure)) return engine_back(failure.engine);
   ServingEngine& engine = engines_[failure.engine];
   const std::uint32_t gpu = places_[failure.engine].first_gpu + failure.gpu;

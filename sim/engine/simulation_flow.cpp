@@ -95,6 +95,7 @@ void Simulation::prompt_done(RequestId id) {
   write_through(request.prefill_engine, request.prefill_rank, request.ask, request.held.blocks);
   --request.tokens_left;
   ++request.tokens_from_prefill;
+  if (request.preemptions == 0) request.prompt_done_s = now_s_;
   const bool last = request.tokens_left == 0;
   if (last || engine.shape().role == EngineRole::aggregated) {
     if (request.first_token_s == not_yet_s) request.first_token_s = now_s_;
@@ -147,6 +148,8 @@ void Simulation::finish(RequestId id) {
       outcome_.goodput.add(now_s_ - outcome_.window_start_s, static_cast<double>(ask.input_tokens) + request.answer_tokens);
     RequestRecord record;
     record.arrival_s = request.arrival_s;
+    record.admitted_s = request.admitted_s;
+    record.prompt_done_s = request.prompt_done_s;
     record.first_token_s = request.first_token_s;
     record.finish_s = now_s_;
     record.lane = ask.lane;
@@ -154,7 +157,7 @@ void Simulation::finish(RequestId id) {
     record.stream = ask.stream;
     record.input_tokens = ask.input_tokens;
     record.output_tokens = request.answer_tokens;
-    record.input_block_tokens = ask.runs.empty() ? ask.input_tokens : ask.input_tokens / ask.block_tokens * ask.block_tokens;
+    record.input_block_tokens = ask.input_block_tokens();
     record.hit_gpu_tokens = request.hit_gpu_tokens;
     record.hit_host_tokens = request.hit_host_tokens;
     record.hit_ideal_tokens = ask.ideal_cached_blocks * ask.block_tokens;
@@ -169,6 +172,7 @@ void Simulation::finish(RequestId id) {
 }
 
 void Simulation::remove(RequestId id) {
+  if (detailed_) observer_.ended(arena_[id], now_s_);
   const std::uint64_t load_id = arena_[id].ask.id;
   arena_.remove(id);
   load_.finished(load_id, now_s_);

@@ -39,17 +39,25 @@ std::vector<std::vector<Placement>> place_engines(const TopologyOptions& options
   return placed;
 }
 
+std::string_view link_kind_name(LinkKind kind) {
+  constexpr std::array<std::string_view, 6> names{"NVLink out", "NVLink in", "network card out", "network card in", "host memory to GPU", "node memory"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 Topology::Topology(const TopologyOptions& options, Network& network) : options_(options) {
-  const auto links = [&](std::vector<LinkId>& ids, std::uint32_t count, double bytes_per_s) {
+  const auto links = [&](LinkKind kind, std::vector<LinkId>& ids, std::uint32_t count, double bytes_per_s) {
     if (bytes_per_s <= 0) return;
-    for (std::uint32_t i = 0; i < count; ++i) ids.push_back(network.add_link(bytes_per_s));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      ids.push_back(network.add_link(bytes_per_s));
+      links_.push_back({kind, i, ids.back(), bytes_per_s});
+    }
   };
-  links(nvlink_out_, gpus(), options.nvlink_bytes_per_s);
-  links(nvlink_in_, gpus(), options.nvlink_bytes_per_s);
-  links(nic_out_, gpus(), options.nic_bytes_per_s);
-  links(nic_in_, gpus(), options.nic_bytes_per_s);
-  links(host_in_, gpus(), options.host_bytes_per_s);
-  links(node_memory_, nodes(), options.host_memory_bytes_per_s);
+  links(LinkKind::nvlink_out, nvlink_out_, gpus(), options.nvlink_bytes_per_s);
+  links(LinkKind::nvlink_in, nvlink_in_, gpus(), options.nvlink_bytes_per_s);
+  links(LinkKind::nic_out, nic_out_, gpus(), options.nic_bytes_per_s);
+  links(LinkKind::nic_in, nic_in_, gpus(), options.nic_bytes_per_s);
+  links(LinkKind::host_in, host_in_, gpus(), options.host_bytes_per_s);
+  links(LinkKind::node_memory, node_memory_, nodes(), options.host_memory_bytes_per_s);
 }
 
 std::uint32_t Topology::domain_of(std::uint32_t gpu) const {

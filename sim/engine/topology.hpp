@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "sim/engine/network.hpp"
@@ -19,6 +20,16 @@ struct TopologyOptions {
   double nic_bytes_per_s = 100e9;            // per GPU and direction; 0: none
   double host_bytes_per_s = 400e9;           // GPU to host memory, per direction
   double host_memory_bytes_per_s = 800e9;    // of a node, shared by its GPUs; 0: no limit of its own
+};
+
+enum class LinkKind : std::uint8_t { nvlink_out, nvlink_in, nic_out, nic_in, host_in, node_memory };
+std::string_view link_kind_name(LinkKind kind);
+
+struct TopologyLink {
+  LinkKind kind = LinkKind::nvlink_out;
+  std::uint32_t place = 0;                   // GPU; node for node_memory
+  LinkId id = 0;
+  double bytes_per_s = 0;
 };
 
 struct Placement {
@@ -44,12 +55,14 @@ class Topology {
   std::uint32_t nodes() const { return (options_.gpus_per_rack * options_.racks + options_.gpus_per_node - 1) / options_.gpus_per_node; }
   bool same_domain(std::uint32_t a, std::uint32_t b) const { return domain_of(a) == domain_of(b); }
   const TopologyOptions& options() const { return options_; }
+  const std::vector<TopologyLink>& links() const { return links_; }
   std::uint32_t gpus() const { return options_.gpus_per_rack * options_.racks; }
 
  private:
   std::uint32_t domain_of(std::uint32_t gpu) const;
 
   TopologyOptions options_;
+  std::vector<TopologyLink> links_;
   std::vector<LinkId> nvlink_out_, nvlink_in_, nic_out_, nic_in_, host_in_, node_memory_;
 };
 

@@ -31,6 +31,7 @@ struct LoadRequest {
   // The full blocks of the input, in order; a tail shorter than a block has no id. Empty: nobody can ever share a block
   // with it (no recorded identity, or the load knows that the content is unique). Valid until finished(id).
   std::span<const HashRun> runs;
+  std::uint32_t input_block_tokens() const { return runs.empty() ? input_tokens : input_tokens / block_tokens * block_tokens; }
   LoadPhase phase = LoadPhase::measured;
 };
 

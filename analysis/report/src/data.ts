@@ -8,13 +8,15 @@ export interface Column {
   values?: Cell[];
   dict?: string[]; // strings are coded: values[i] = dict[codes[i]]
   codes?: number[];
+  packed?: string; // base64 of little-endian 32-bit floats, NaN for none: a third less to read than digits
 }
 
 export interface SweepData {
   name: string;
   constants: Record<string, string>; // what is equal in every scenario
   columns: Column[];
-  failed: { deployment: string; reason: string }[];
+  failed: { deployment: string; reason: string }[]; // the first ones
+  failed_count?: number;
 }
 
 export interface PublishedPoint {
@@ -26,18 +28,21 @@ export interface PublishedPoint {
 export interface TokenPrice { cached_input: number; input: number; output: number } // USD per million tokens
 export interface PriceChoice { list: string; model: string; period: string; price: TokenPrice; source: string }
 
+export interface GpuPrice { name: string; usd_gpu_hour: number; source: string }
+
 export interface TimePart { name: string; group: string; basis: string; time_s: number }
 export interface EngineSeries {
   name: string;
   role: string;
   gpus: number[];
   utilisation: number; // share of the window that it computes
-  series: Record<string, number[]>; // utilisation, running, waiting, kv_used, by sample
+  series: Record<string, number[]>; // utilisation, running, waiting, kv_used, experts_moved..., by sample
+  ranks?: Record<string, number[][]>; // running, kv_used, expert_load..., by rank, then sample
 }
-export interface LinkSeries { name: string; utilisation: number; series?: number[] }
+export interface LinkSeries { name: string; utilisation: number; busiest?: number; series?: number[] }
 export interface Histogram { edges: number[]; counts: number[]; unit: string }
 export interface SlowRequest { id: string; arrival_s: number; parts: { name: string; time_s: number }[] }
-export interface RackGpu { id: number; node: number; role: string; engine: string; utilisation: number; expert_load?: number }
+export interface RackGpu { id: number; node: number; role: string; engine: string; utilisation: number }
 
 export interface RunData {
   metrics: Record<string, number | null>;
@@ -52,7 +57,6 @@ export interface RunData {
   slowest?: SlowRequest[];
   gpus?: RackGpu[];
   gpus_per_node?: number;
-  expert_load?: { ranks: number[][]; moves: { time_s: number; experts: number }[] };
 }
 
 export interface ValidationItem {
@@ -74,6 +78,7 @@ export interface ReportData {
   validation?: { suites: ValidationSuite[] };
   published?: PublishedPoint[];
   prices?: PriceChoice[];
+  gpu_prices?: GpuPrice[];
 }
 
 export function readData(): ReportData {
@@ -83,6 +88,15 @@ export function readData(): ReportData {
   return data;
 }
 
+function unpacked(text: string): Cell[] {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Array.from({ length: bytes.length / 4 }, (_, i) => {
+    const value = view.getFloat32(4 * i, true);
+    return Number.isNaN(value) ? null : Number(value.toPrecision(6));
+  });
+}
+
 export class Table {
   readonly length: number;
   private readonly index = new Map<string, Column>();
@@ -90,14 +104,14 @@ export class Table {
   constructor(readonly columns: Column[]) {
     for (const column of columns) this.index.set(column.key, column);
     const first = columns[0];
-    this.length = first ? (first.codes ?? first.values ?? []).length : 0;
+    this.length = first ? this.column(first.key).length : 0;
   }
   has(key: string): boolean { return this.index.has(key); }
   column(key: string): Cell[] {
     const ready = this.decoded.get(key);
     if (ready) return ready;
     const column = this.index.get(key);
-    const values = !column ? [] : column.codes ? column.codes.map((c) => (c < 0 ? null : column.dict![c]!)) : column.values!;
+    const values = !column ? [] : column.codes ? column.codes.map((c) => (c < 0 ? null : column.dict![c]!)) : column.packed !== undefined ? unpacked(column.packed) : column.values!;
     this.decoded.set(key, values);
     return values;
   }

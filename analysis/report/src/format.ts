@@ -31,8 +31,14 @@ const known: Record<string, Metric> = {
   gpus: { label: "GPUs deployed", unit: "", about: "of the deployed engines" },
   rack_gpus: { label: "GPUs in the racks", unit: "", about: "all GPUs of the racks" },
   lane_demand_tok_s_gpu: { label: "Lane demand per GPU", unit: "tok/s/GPU", about: "what the lanes would ask of an instant server" },
+  achieved_of_demand: { label: "Achieved of the lane demand", unit: "", about: "throughput over lane demand", share: true, better: "more" },
+  e2e_mean_s: { label: "End to end, mean", unit: "s", about: "arrival to last token, mean", better: "less" },
+  sim_seconds: { label: "Simulated time", unit: "s", about: "from the first arrival of the warm-up to the last token" },
   margin_usd_gpu_hour: { label: "Margin per GPU-hour", unit: "USD/GPU/h", about: "revenue minus cost, at the chosen price list", better: "more" },
 };
+
+// What people look at first, in this order.
+export const headline = ["total_tok_s_gpu", "p90_tok_s_user", "ttft_p90_s", "cache_hit_total", "revenue_usd_gpu_hour", "cost_usd_per_mtok"];
 
 export function metric(key: string): Metric {
   const found = known[key];

@@ -1,22 +1,24 @@
-// Revenue at a price list chosen on the page, from token rates that do not depend on it.
-import type { PriceChoice, Table } from "./data.ts";
+// Revenue and cost at prices chosen on the page, from token rates that do not depend on them.
+import type { GpuPrice, PriceChoice, Table } from "./data.ts";
 
-export const moneyKeys = ["revenue_usd_gpu_hour", "margin_usd_gpu_hour", "revenue_usd_per_mtok"];
+export const moneyKeys = ["revenue_usd_gpu_hour", "margin_usd_gpu_hour", "revenue_usd_per_mtok", "cost_usd_gpu_hour", "cost_usd_per_mtok"];
 
 // USD per GPU-hour = 3600/1e6 x (cached rate x cached price + computed rate x input price + output rate x output price).
 export function revenue(cached: number, computed: number, output: number, price: PriceChoice["price"]): number {
   return (3600 / 1e6) * (cached * price.cached_input + computed * price.input + output * price.output);
 }
 
-export function priced(table: Table, key: string, row: number, choice: PriceChoice | null): number | null {
-  if (!choice) return table.has(key) ? table.number(key, row) : null;
-  const cached = table.number("cached_tok_s_gpu", row), computed = table.number("uncached_tok_s_gpu", row);
-  const output = table.number("output_tok_s_gpu", row);
+// tokens and gpu: null leaves what the run was priced with.
+export function priced(table: Table, key: string, row: number, tokens: PriceChoice | null, gpu: GpuPrice | null): number | null {
+  const stored = (k: string) => (table.has(k) ? table.number(k, row) : null);
+  const cached = stored("cached_tok_s_gpu"), computed = stored("uncached_tok_s_gpu"), output = stored("output_tok_s_gpu");
+  const cost = gpu ? gpu.usd_gpu_hour : stored("cost_usd_gpu_hour");
+  if (key === "cost_usd_gpu_hour") return cost;
   if (cached === null || computed === null || output === null) return null;
-  const perHour = revenue(cached, computed, output, choice.price);
-  if (key === "revenue_usd_gpu_hour") return perHour;
-  const cost = table.number("cost_usd_gpu_hour", row);
+  const mtokPerHour = (3600 / 1e6) * (cached + computed + output);
+  if (key === "cost_usd_per_mtok") return gpu ? (mtokPerHour > 0 ? gpu.usd_gpu_hour / mtokPerHour : null) : stored(key);
+  const perHour = tokens ? revenue(cached, computed, output, tokens.price) : stored("revenue_usd_gpu_hour");
+  if (key === "revenue_usd_gpu_hour" || perHour === null) return perHour;
   if (key === "margin_usd_gpu_hour") return cost === null ? null : perHour - cost;
-  const all = cached + computed + output;
-  return all > 0 ? perHour / ((3600 * all) / 1e6) : null;
+  return tokens ? (mtokPerHour > 0 ? perHour / mtokPerHour : null) : stored(key);
 }

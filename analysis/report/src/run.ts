@@ -3,9 +3,8 @@ import { baseAxes, Chart, css, palette, tick, tooltip } from "./chart.ts";
 import type { Option } from "./chart.ts";
 import type { Histogram, RunData, TimePart } from "./data.ts";
 import { h, table } from "./dom.ts";
-import { metric, number, seconds, shown } from "./format.ts";
+import { headline, metric, number, seconds, shown } from "./format.ts";
 
-const headline = ["total_tok_s_gpu", "p90_tok_s_user", "ttft_p90_s", "cache_hit_total", "revenue_usd_gpu_hour", "cost_usd_per_mtok"];
 const patterns: Record<string, string> = { measured: "measured", published: "published", transferred: "transferred", assumed: "assumed" };
 
 export function runView(run: RunData): { element: HTMLElement; draw: () => void } {
@@ -16,7 +15,7 @@ export function runView(run: RunData): { element: HTMLElement; draw: () => void 
     add(times("Where a decode step spends its time", "Mean decode step of the run by operator group; the fill says where the number comes from.", run.decode_step)),
     add(times("Where a computed prompt token spends its time", "Prefill engine time per computed prompt token.", run.prefill_token)),
     ...engineCharts(run).map(add),
-    add(cacheChart(run)),
+    add(cacheChart(run)), add(linkLines(run)), ...expertCharts(run).map(add),
     ...Object.entries(run.histograms ?? {}).map(([key, hist]) => add(histogram(key, hist))),
     add(linkChart(run)), add(slowest(run)),
     h("details", { class: "metrics" }, h("summary", {}, "Every metric with its definition"), table("Metrics", ["Metric", "Value", "Definition"],
@@ -30,8 +29,20 @@ function card(run: RunData, key: string): HTMLElement {
   return h("div", { class: "card" }, h("div", { class: "card-label" }, m.label), h("div", { class: "card-value" }, shown(key, run.metrics[key] ?? null)), band, h("div", { class: "about" }, m.about));
 }
 
-function times(title: string, about: string, parts: TimePart[] | undefined): Chart | null {
-  if (!parts?.length) return null;
+// Kinds of layers (encoder and decoder, dense and sparse) list an operator each: those of one name and basis are added up.
+function merged(parts: TimePart[]): TimePart[] {
+  const sums = new Map<string, TimePart>();
+  for (const p of parts) {
+    const key = JSON.stringify([p.group, p.name, p.basis]), sum = sums.get(key);
+    if (sum) sum.time_s += p.time_s;
+    else sums.set(key, { ...p });
+  }
+  return [...sums.values()].filter((p) => p.time_s !== 0);
+}
+
+function times(title: string, about: string, listed: TimePart[] | undefined): Chart | null {
+  if (!listed?.length) return null;
+  const parts = merged(listed);
   const groups = [...new Set(parts.map((p) => p.group))];
   const colours = palette();
   const option = (): Option => ({ grid: { left: 110, right: 24, top: 48, bottom: 40 }, tooltip: { ...tooltip(), trigger: "item", valueFormatter: (v: number) => seconds(v) },
@@ -40,7 +51,7 @@ function times(title: string, about: string, parts: TimePart[] | undefined): Cha
     yAxis: { type: "category", data: groups, inverse: true, axisLabel: { color: css("--ink") } },
     series: parts.map((p, i) => ({ name: p.name, type: "bar", stack: "t", barMaxWidth: 30, data: groups.map((g) => (g === p.group ? p.time_s : 0)),
       itemStyle: { color: colours[i % colours.length], borderColor: css("--panel"), borderWidth: 1, decal: decal(p.basis) } })) });
-  return new Chart(title, `${about} Plain: measured; dots: published; stripes: transferred; cross-hatch: assumed.`, 90 + 44 * groups.length, option,
+  return new Chart(title, `${about} Plain: measured; dots: published; stripes: transferred; cross-hatch: assumed.${parts.some((p) => p.time_s < 0) ? " Left of zero: time that operators save by overlapping, as measurements of whole layers say." : ""}`, 90 + 44 * groups.length, option,
     () => ({ head: ["group", "operator", "basis", "seconds", "share"], rows: share(parts) }));
 }
 function share(parts: TimePart[]): (string | number)[][] {
@@ -48,9 +59,9 @@ function share(parts: TimePart[]): (string | number)[][] {
   return parts.map((p) => [p.group, p.name, patterns[p.basis] ?? p.basis, p.time_s, p.time_s / total]);
 }
 function decal(basis: string): unknown {
-  const colour = "rgba(255,255,255,0.45)";
+  const colour = "rgba(255,255,255,0.32)";
   if (basis === "published") return { symbol: "circle", symbolSize: 0.8, dashArrayX: [[5, 5], [0, 5, 5, 0]], dashArrayY: [5, 0], color: colour };
-  if (basis === "transferred") return { symbol: "rect", dashArrayX: [1, 0], dashArrayY: [2, 5], rotation: -Math.PI / 4, color: colour };
+  if (basis === "transferred") return { symbol: "rect", dashArrayX: [1, 0], dashArrayY: [1, 6], rotation: -Math.PI / 4, color: colour };
   if (basis === "assumed") return { symbol: "rect", dashArrayX: [[2, 4]], dashArrayY: [2, 4], rotation: Math.PI / 4, color: colour };
   return { symbol: "none" };
 }
@@ -62,21 +73,39 @@ function lines(title: string, about: string, run: RunData, unit: string, named: 
   return new Chart(title, about, 300, () => ({ ...baseAxes("simulated time (s)", unit), color: colours,
     legend: { type: "scroll", top: 0, textStyle: { color: css("--ink") } }, tooltip: { ...tooltip(), trigger: "axis", valueFormatter: (v: number) => (share100 ? `${(100 * v).toFixed(1)} %` : number(v)) },
     grid: { left: 64, right: 20, top: 40, bottom: 52 },
-    series: named.map((n) => ({ name: n.name, type: "line", showSymbol: false, sampling: "lttb", lineStyle: { width: 1.5 }, data: n.values.map((v, i) => [times_s[i], v]) })) }),
+    series: named.map((n, i) => ({ name: n.name, type: "line", showSymbol: false, sampling: "lttb", lineStyle: { width: 1.5, type: i < colours.length ? "solid" : "dashed" }, data: n.values.map((v, t) => [times_s[t], v]) })) }),
     () => ({ head: ["time_s", ...named.map((n) => n.name)], rows: times_s.map((t, i) => [t, ...named.map((n) => n.values[i] ?? null)]) }));
 }
 const seriesText: Record<string, [string, string, boolean]> = {
   utilisation: ["Engines at work", "Share of each sample interval that an engine computes.", true],
   running: ["Requests running", "Requests in the batch of each engine.", false],
-  waiting: ["Requests waiting", "Requests queued at each engine.", false],
+  waiting: ["Requests waiting", "Requests queued at each engine: for their prompt, at engines that compute prompts.", false],
   kv_used: ["KV memory in use", "Share of each engine's KV memory that holds live or cached blocks.", true],
 };
 function engineCharts(run: RunData): (Chart | null)[] {
   return Object.entries(seriesText).map(([key, [title, about, share100]]) =>
     lines(title, about, run, share100 ? "share" : "requests", (run.engines ?? []).filter((e) => e.series[key]).map((e) => ({ name: e.name, values: e.series[key]! })), share100));
 }
+// Of many ranks: the least, the mean and the most loaded one.
+function expertCharts(run: RunData): (Chart | null)[] {
+  const engines = run.engines ?? [];
+  const load = engines.filter((e) => e.ranks?.["expert_load"]?.length).flatMap((e) => {
+    const ranks = e.ranks!["expert_load"]!;
+    const over = (how: (values: number[]) => number) => ranks[0]!.map((_, t) => how(ranks.map((r) => r[t]!)));
+    return [{ name: `${e.name}, busiest rank`, values: over((v) => Math.max(...v)) }, { name: `${e.name}, mean`, values: over((v) => v.reduce((a, b) => a + b, 0) / v.length) },
+      { name: `${e.name}, idlest rank`, values: over((v) => Math.min(...v)) }];
+  });
+  const moved = engines.filter((e) => e.series["experts_moved"]?.some((v) => v > 0)).map((e) => ({ name: e.name, values: e.series["experts_moved"]! }));
+  return [lines("Expert load by rank", "Rows that a rank's experts compute, over the mean of the ranks; the Rack view shows every rank.", run, "rows / mean", load, false),
+    lines("Experts moved by EPLB", "Expert replicas that changed their place in each sample interval.", run, "experts", moved, false)];
+}
+function linkLines(run: RunData): Chart | null {
+  const recorded = (run.links ?? []).filter((l) => l.series?.some((v) => v > 0));
+  return lines("Links over time", "Mean share of the bandwidth of an engine's links in use; flows count when they have ended. The busiest ones.", run, "share",
+    recorded.map((l) => ({ name: l.name, values: l.series!, peak: Math.max(...l.series!) })).sort((a, b) => b.peak - a.peak).slice(0, 8), true);
+}
 function cacheChart(run: RunData): Chart | null {
-  return lines("Cache hits by tier", "Share of prompt tokens found in GPU memory and in host memory.", run, "share", Object.entries(run.cache ?? {}).map(([name, values]) => ({ name, values })), true);
+  return lines("Cache hits by tier", "Share of the prompt tokens admitted in each interval that were found in GPU memory and in host memory.", run, "share", Object.entries(run.cache ?? {}).map(([name, values]) => ({ name, values })), true);
 }
 function histogram(key: string, hist: Histogram): Chart {
   const label = metric(key).label === key.replace(/_/g, " ") ? key.toUpperCase() : metric(key).label;
@@ -90,11 +119,13 @@ function histogram(key: string, hist: Histogram): Chart {
 function linkChart(run: RunData): Chart | null {
   const top = [...(run.links ?? [])].sort((a, b) => b.utilisation - a.utilisation).slice(0, 24);
   if (!top.length) return null;
-  return new Chart("Busiest links", "Mean share of a link's bandwidth in use over the window; the 24 busiest.", 60 + 20 * top.length, () => ({
-    grid: { left: 170, right: 24, top: 10, bottom: 40 }, tooltip: tooltip(),
+  return new Chart("Busiest links", "Mean share of the bandwidth of an engine's links in use over the window, and of its busiest link; the 24 busiest.", 80 + 26 * top.length, () => ({
+    grid: { left: 190, right: 24, top: 30, bottom: 40 }, tooltip: { ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (v: number) => `${(100 * v).toFixed(2)} %` },
     xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => `${tick(100 * v)} %` }, splitLine: { lineStyle: { color: css("--grid") } } },
-    yAxis: { type: "category", inverse: true, data: top.map((l) => l.name), axisLabel: { color: css("--ink"), width: 160, overflow: "truncate" } },
-    series: [{ type: "bar", data: top.map((l) => l.utilisation), itemStyle: { color: palette()[1] } }] }), () => ({ head: ["link", "utilisation"], rows: (run.links ?? []).map((l) => [l.name, l.utilisation]) }));
+    yAxis: { type: "category", inverse: true, data: top.map((l) => l.name), axisLabel: { color: css("--ink"), width: 180, overflow: "truncate" } },
+    legend: { top: 0, textStyle: { color: css("--ink") } },
+    series: [{ name: "mean", type: "bar", data: top.map((l) => l.utilisation), itemStyle: { color: palette()[1] } }, { name: "busiest", type: "bar", data: top.map((l) => l.busiest ?? null), itemStyle: { color: palette()[0] } }] }),
+    () => ({ head: ["link", "mean utilisation", "busiest link"], rows: (run.links ?? []).map((l) => [l.name, l.utilisation, l.busiest ?? null]) }));
 }
 function slowest(run: RunData): Chart | null {
   const requests = run.slowest ?? [];

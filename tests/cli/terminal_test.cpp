@@ -1,0 +1,44 @@
+#define BOOST_TEST_MODULE terminal
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/program.hpp"
+
+using support::shell;
+
+namespace {
+
+const std::string small = "run scenarios/standard.yaml --set workload.kind=closed_loop --set workload.input=1K --set workload.output=64 "
+                          "--set workload.concurrency=16 --set workload.requests=200 --set network=fluid";
+
+// The program's stdout through a pseudo terminal.
+std::string on_a_terminal(const std::string& environment, const std::string& arguments) {
+  return shell("env -u NO_COLOR TERM=xterm " + environment + " script -qec \"$RACKCAST " + arguments + "\" /dev/null").out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(run_draws_latency_on_a_terminal_and_nowhere_else) {
+  BOOST_TEST(on_a_terminal("", small).find("between tokens  ") != std::string::npos);
+  BOOST_TEST(on_a_terminal("", small).find("█") != std::string::npos);
+  BOOST_TEST(support::rackcast(small).out.find("█") == std::string::npos);
+  BOOST_TEST(on_a_terminal("TERM=dumb", small).find("█") == std::string::npos);
+  BOOST_TEST(on_a_terminal("", small + " --json").find("█") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(no_color_means_no_colour) {
+  BOOST_TEST(on_a_terminal("", small).find("\x1b[1;36m") != std::string::npos);
+  const std::string plain = on_a_terminal("NO_COLOR=1", small);
+  BOOST_TEST(plain.find("\x1b[1;36m") == std::string::npos);
+  BOOST_TEST(plain.find("█") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(plan_draws_its_front_on_a_terminal) {
+  const support::TemporaryFolder folder;
+  const std::string plan = folder.file("p.yaml", "name: p\nobjective: throughput\nconstraints: {p90_tok_s_user: 100}\nlanes: {from: 8, to: 32, factor: 2}\nshort_run: 2 s\n"
+                                       "long_run: 4 s\nbase: standard\nset: [workload.kind=closed_loop, workload.input=1K, workload.output=64, network=fluid]\n"
+                                       "axes:\n  - {key: deployment.prefill.engines, values: [1, 2]}\n");
+  const std::string drawn = on_a_terminal("NO_COLOR=1", "plan " + plan);
+  BOOST_TEST(drawn.find("●") != std::string::npos, drawn);
+  BOOST_TEST(drawn.find("P90 tok/s/user") != std::string::npos);
+  BOOST_TEST(support::rackcast("plan " + plan).out.find("●") == std::string::npos);
+}
