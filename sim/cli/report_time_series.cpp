@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t most_samples = 360;      // more than a chart has room for
 constexpr const char* cache_prefix = "cache.";
 
-double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
 // Means over groups of `step` samples; a group without any value is null.
 Json thinned(const CsvTable& t, const std::string& column, std::size_t step) {

@@ -46,17 +46,17 @@ void TimeSeries::started(const RunLayout& layout) {
   fmt::format_to(out, "\n");
 }
 
-// Four decimals; whole numbers are much cheaper to print than floating point ones.
+// Six decimals; whole numbers are much cheaper to print than floating point ones.
 void TimeSeries::share(double part, double whole) {
   fmt::memory_buffer& text = file_.text();
   text.push_back(',');
   if (!(whole > 0)) return text.push_back('0');
-  const auto units = static_cast<std::uint64_t>(std::llround(std::max(0.0, part / whole) * 1e4));
-  add(text, fmt::format_int(units / 10000).c_str());
-  if (units % 10000 == 0) return;
-  const fmt::format_int digits(10000 + units % 10000);
+  const auto units = static_cast<std::uint64_t>(std::llround(std::max(0.0, part / whole) * 1e6));
+  add(text, fmt::format_int(units / 1000000).c_str());
+  if (units % 1000000 == 0) return;
+  const fmt::format_int digits(1000000 + units % 1000000);
   text.push_back('.');
-  add(text, std::string_view(digits.data() + 1, 4));
+  add(text, std::string_view(digits.data() + 1, 6));
 }
 
 void TimeSeries::count(std::uint64_t value) {

@@ -77,6 +77,10 @@ export function tick(value: number): string {
   if (size >= 1e3) return `${value / 1e3}K`;
   return String(Number(value.toPrecision(4)));
 }
+export function seriesLegend(top = 0): Record<string, unknown> {
+  return { type: "scroll", top, textStyle: { color: css("--ink") }, pageTextStyle: { color: css("--ink") }, pageIconColor: css("--ink"), pageIconInactiveColor: css("--line") };
+}
+export function percentTick(value: number): string { return `${tick(100 * value)} %`; }
 export function tooltip(): Record<string, unknown> {
   return { renderMode: "html", appendToBody: false, confine: true, backgroundColor: css("--panel"), borderColor: css("--line"), textStyle: { color: css("--ink"), fontSize: 13 } };
 }

@@ -61,7 +61,7 @@ export function rackView(run: RunData, state: State): { element: HTMLElement; dr
   const save = h("button", { type: "button", class: "small", onclick: () => download("rack.csv", csv(head, rows())) }, "Download CSV");
   const element = h("section", { class: "view" }, h("div", { class: "controls" },
     select("Colour by", modes.map((m) => ({ value: m, text: rankModes[m]?.text ?? m })), mode(), (v) => { state.set("rack", v, "role"); draw(); }),
-    slider ? h("label", { class: "control wide" }, h("span", {}, "Time ", clock), slider) : null),
+    slider ? h("label", { class: "control wide" }, h("span", {}, "Time: ", clock), slider) : null),
     samples ? null : h("p", { class: "about" }, "Record a time line (run --time-line) to see the rack over time."),
     box, h("div", { class: "chart-foot" }, details, save));
   return { element, draw };

@@ -1,5 +1,5 @@
 // One run: headline numbers, where time goes, engines, cache, latency, links, the slowest requests.
-import { baseAxes, Chart, css, palette, tick, tooltip } from "./chart.ts";
+import { baseAxes, Chart, css, palette, percentTick, seriesLegend, tooltip } from "./chart.ts";
 import type { Option } from "./chart.ts";
 import type { Histogram, RunData, TimePart } from "./data.ts";
 import { h, table } from "./dom.ts";
@@ -46,7 +46,7 @@ function times(title: string, about: string, listed: TimePart[] | undefined): Ch
   const groups = [...new Set(parts.map((p) => p.group))];
   const colours = palette();
   const option = (): Option => ({ grid: { left: 110, right: 24, top: 48, bottom: 40 }, tooltip: { ...tooltip(), trigger: "item", valueFormatter: (v: number) => seconds(v) },
-    legend: { type: "scroll", top: 4, textStyle: { color: css("--ink") } },
+    legend: seriesLegend(4),
     xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => seconds(v), hideOverlap: true }, splitLine: { lineStyle: { color: css("--grid") } } },
     yAxis: { type: "category", data: groups, inverse: true, axisLabel: { color: css("--ink") } },
     series: parts.map((p, i) => ({ name: p.name, type: "bar", stack: "t", barMaxWidth: 30, data: groups.map((g) => (g === p.group ? p.time_s : 0)),
@@ -70,8 +70,12 @@ function lines(title: string, about: string, run: RunData, unit: string, named: 
   if (!named.length || !run.times_s) return null;
   const colours = palette();
   const times_s = run.times_s;
-  return new Chart(title, about, 300, () => ({ ...baseAxes("simulated time (s)", unit), color: colours,
-    legend: { type: "scroll", top: 0, textStyle: { color: css("--ink") } }, tooltip: { ...tooltip(), trigger: "axis", valueFormatter: (v: number) => (share100 ? `${(100 * v).toFixed(1)} %` : number(v)) },
+  const axes = () => {
+    const base = baseAxes("simulated time (s)", unit) as { yAxis: { axisLabel: object } };
+    return share100 ? { ...base, yAxis: { ...base.yAxis, axisLabel: { ...base.yAxis.axisLabel, formatter: percentTick } } } : base;
+  };
+  return new Chart(title, about, 300, () => ({ ...axes(), color: colours,
+    legend: seriesLegend(), tooltip: { ...tooltip(), trigger: "axis", valueFormatter: (v: number) => (share100 ? `${(100 * v).toFixed(1)} %` : number(v)) },
     grid: { left: 64, right: 20, top: 40, bottom: 52 },
     series: named.map((n, i) => ({ name: n.name, type: "line", showSymbol: false, sampling: "lttb", lineStyle: { width: 1.5, type: i < colours.length ? "solid" : "dashed" }, data: n.values.map((v, t) => [times_s[t], v]) })) }),
     () => ({ head: ["time_s", ...named.map((n) => n.name)], rows: times_s.map((t, i) => [t, ...named.map((n) => n.values[i] ?? null)]) }));
@@ -110,9 +114,10 @@ function cacheChart(run: RunData): Chart | null {
 function histogram(key: string, hist: Histogram): Chart {
   const label = metric(key).label === key.replace(/_/g, " ") ? key.toUpperCase() : metric(key).label;
   const total = hist.counts.reduce((a, b) => a + b, 0) || 1;
-  const name = (i: number) => `${number(hist.edges[i])} to ${number(hist.edges[i + 1])}`;
+  const edge = (i: number) => (hist.unit === "s" ? seconds(hist.edges[i]) : number(hist.edges[i]));
+  const name = (i: number) => `${edge(i)} to ${edge(i + 1)}`;
   return new Chart(`Distribution of ${label}`, `Share of requests by ${label} (${hist.unit}); the bins grow geometrically.`, 260, () => ({ ...baseAxes(`${label} (${hist.unit})`, "share of requests"),
-    xAxis: { type: "category", data: hist.counts.map((_, i) => number(hist.edges[i])), axisLabel: { color: css("--ink-soft"), hideOverlap: true }, name: `${label} (${hist.unit})`, nameLocation: "middle", nameGap: 32, nameTextStyle: { color: css("--ink") } },
+    xAxis: { type: "category", data: hist.counts.map((_, i) => edge(i)), axisLabel: { color: css("--ink-soft"), hideOverlap: true }, name: `${label} (${hist.unit})`, nameLocation: "middle", nameGap: 32, nameTextStyle: { color: css("--ink") } },
     series: [{ type: "bar", barCategoryGap: "8%", data: hist.counts.map((c) => c / total), itemStyle: { color: palette()[0] } }] }),
     () => ({ head: [`${key} (${hist.unit})`, "requests", "share"], rows: hist.counts.map((c, i) => [name(i), c, c / total]) }));
 }
@@ -121,9 +126,9 @@ function linkChart(run: RunData): Chart | null {
   if (!top.length) return null;
   return new Chart("Busiest links", "Mean share of the bandwidth of an engine's links in use over the window, and of its busiest link; the 24 busiest.", 80 + 26 * top.length, () => ({
     grid: { left: 190, right: 24, top: 30, bottom: 40 }, tooltip: { ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (v: number) => `${(100 * v).toFixed(2)} %` },
-    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => `${tick(100 * v)} %` }, splitLine: { lineStyle: { color: css("--grid") } } },
+    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: percentTick }, splitLine: { lineStyle: { color: css("--grid") } } },
     yAxis: { type: "category", inverse: true, data: top.map((l) => l.name), axisLabel: { color: css("--ink"), width: 180, overflow: "truncate" } },
-    legend: { top: 0, textStyle: { color: css("--ink") } },
+    legend: seriesLegend(),
     series: [{ name: "mean", type: "bar", data: top.map((l) => l.utilisation), itemStyle: { color: palette()[1] } }, { name: "busiest", type: "bar", data: top.map((l) => l.busiest ?? null), itemStyle: { color: palette()[0] } }] }),
     () => ({ head: ["link", "mean utilisation", "busiest link"], rows: (run.links ?? []).map((l) => [l.name, l.utilisation, l.busiest ?? null]) }));
 }
@@ -133,7 +138,7 @@ function slowest(run: RunData): Chart | null {
   const names = [...new Set(requests.flatMap((r) => r.parts.map((p) => p.name)))];
   const part = (r: (typeof requests)[number], name: string) => r.parts.find((p) => p.name === name)?.time_s ?? 0;
   return new Chart("The slowest requests", "Where the requests with the longest latency spent it.", 80 + 22 * requests.length, () => ({
-    grid: { left: 130, right: 24, top: 40, bottom: 40 }, color: palette(), legend: { type: "scroll", top: 0, textStyle: { color: css("--ink") } }, tooltip: { ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (v: number) => seconds(v) },
+    grid: { left: 130, right: 24, top: 40, bottom: 40 }, color: palette(), legend: seriesLegend(), tooltip: { ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (v: number) => seconds(v) },
     xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => seconds(v), hideOverlap: true }, splitLine: { lineStyle: { color: css("--grid") } } },
     yAxis: { type: "category", inverse: true, data: requests.map((r) => r.id), axisLabel: { color: css("--ink"), width: 120, overflow: "truncate" } },
     series: names.map((name) => ({ name, type: "bar", stack: "t", data: requests.map((r) => part(r, name)) })) }),
