@@ -10,6 +10,7 @@
 #include "sim/cost/expert_load.hpp"
 #include "sim/cost/step_case.hpp"
 #include "sim/cost/step_model.hpp"
+#include "sim/spec/expert_files.hpp"
 
 namespace rackcast {
 
@@ -20,7 +21,11 @@ struct StepOptions {
   int dep = 0, tp = 0, redundant = 0, nvlink_domain = 0;
   CasePhase phase = CasePhase::automatic;
   std::string eplb;  // empty: balanced routing
-  double zipf = 1.25;
+  std::string counts, placement;
+  ExpertSkew skew = ExpertSkew::zipf;
+  double exponent = 1.25;
+  ReplicaChoice replicas = ReplicaChoice::round_robin;
+  int draft_redundant = 0;
   KvFormat format = KvFormat::nvfp4;
   EngramPlacement engram = EngramPlacement::host;
   HostMode host = HostMode::async;
@@ -39,6 +44,7 @@ StepContext context_of(const StepOptions& o, const Catalog& catalog, int draft_t
   c.nvlink_domain = o.nvlink_domain > 0 ? o.nvlink_domain : c.ranks;
   c.nic_bandwidth = BytesPerSecond(50e9);  // one 400 Gb/s card a GPU; used with --nvlink-domain only
   c.redundant_experts = o.redundant;
+  c.draft_redundant_experts = o.draft_redundant;
   c.draft_tokens = draft_tokens;
   if (draft_tokens > 0 && !c.model.draft) throw UserError("--case: " + o.model + " has no draft model, so :D must be left out");
   if (draft_tokens > 0 && draft_tokens > c.model.draft->max_tokens)
@@ -49,16 +55,26 @@ StepContext context_of(const StepOptions& o, const Catalog& catalog, int draft_t
   return c;
 }
 
-ExpertLoad load_of(const StepOptions& o, const StepContext& c, const RankBatch& batch) {
-  if (o.eplb.empty() || c.tensor_parallel || c.model.experts.count == 0) return {};
-  EplbPolicy policy = EplbPolicy::none;
+// Null when routing is balanced.
+std::unique_ptr<TypicalExperts> experts_of(const StepOptions& o, const StepContext& c, const RankBatch& batch) {
+  if (o.eplb.empty() && !o.placement.empty()) throw UserError("--placement needs --eplb static");
+  if (o.eplb.empty() || c.model.experts.count == 0) return nullptr;
+  EplbSpec eplb;
   bool found = false;
   for (std::size_t i = 0; i < eplb_policies.size(); ++i)
-    if (eplb_policies[i].name == o.eplb) policy = static_cast<EplbPolicy>(i), found = true;
+    if (eplb_policies[i].name == o.eplb) eplb.policy = static_cast<EplbPolicy>(i), found = true;
   if (!found) throw UserError("--eplb: unknown policy '" + o.eplb + "'; see `rackcast list policies`");
+  if (!o.placement.empty() && eplb.policy != EplbPolicy::static_placement) throw UserError("--placement needs --eplb static");
+  eplb.replica_choice = o.replicas;
+  ExpertPopularityOptions popularity{.skew = o.counts.empty() ? o.skew : ExpertSkew::counts, .exponent = o.exponent};
+  if (!o.counts.empty()) {
+    popularity.counts = read_expert_counts(o.counts);
+    if (popularity.counts.front().size() != static_cast<std::size_t>(c.model.experts.count))
+      throw UserError(fmt::format("{}: {} experts, but {} has {}", o.counts, popularity.counts.front().size(), c.model.name, c.model.experts.count));
+  }
   const double tokens = batch.decode_tokens + batch.prefill_tokens, requests = batch.decode_requests + batch.prefill_requests;
-  const ExpertPopularityOptions popularity{.skew = ExpertSkew::zipf, .exponent = o.zipf};
-  return mean_expert_load(c.model, c.ranks, policy, c.redundant_experts, popularity, tokens * c.ranks, tokens / requests, 42);
+  return std::make_unique<TypicalExperts>(c, eplb, popularity, tokens / requests, 42,
+                                          o.placement.empty() ? std::vector<ExpertPlacement>{} : read_placement_table(o.placement));
 }
 
 nlohmann::ordered_json as_json(const StepTime& t, double tokens, const std::vector<OperatorCost>& operators) {
@@ -99,7 +115,8 @@ int run_step(const StepOptions& o, const Program& program) {
       throw UserError(fmt::format("--case: K {:.0f} is longer than the model's context of {}", item.context, c.model.max_context.count));
   const std::vector<RankBatch> ranks(static_cast<std::size_t>(c.tensor_parallel ? 1 : c.ranks), batch);
   const auto model = make_step_model(c);
-  const ExpertLoad load = load_of(o, c, batch);
+  const std::unique_ptr<TypicalExperts> experts = experts_of(o, c, batch);
+  const ExpertLoad load = experts ? experts->load() : ExpertLoad{};
   const StepTime time = model->step(ranks, load);
   const std::vector<OperatorCost> operators = model->operators(ranks, load);
   const double tokens = batch.decode_tokens + batch.prefill_tokens;
@@ -119,8 +136,15 @@ Action setup_step(CLI::App& app, const Program& program) {
   app.add_option("--case", o->case_text, "[N*]Q[@K][c][:D],...: requests, query tokens, KV length, drafted tokens")->required();
   static const std::map<std::string, CasePhase> phases{{"prefill", CasePhase::prefill}, {"decode", CasePhase::decode}};
   app.add_option("--phase", o->phase, "prefill or decode, when Q alone does not tell")->transform(CLI::CheckedTransformer(phases));
-  app.add_option("--eplb", o->eplb, "placement policy, with Zipf routing; without it routing is balanced");
-  app.add_option("--zipf", o->zipf, "exponent of that routing")->check(CLI::NonNegativeNumber);
+  app.add_option("--eplb", o->eplb, "placement policy, with uneven routing; without it routing is balanced");
+  static const std::map<std::string, ExpertSkew> skews{{"zipf", ExpertSkew::zipf}, {"dirichlet", ExpertSkew::dirichlet}, {"power_law", ExpertSkew::power_law}};
+  app.add_option("--skew", o->skew, "that routing: zipf, dirichlet or power_law")->transform(CLI::CheckedTransformer(skews));
+  app.add_option("--exponent,--zipf", o->exponent, "exponent of zipf or power_law")->check(CLI::NonNegativeNumber);
+  app.add_option("--counts", o->counts, "recorded tokens instead: CSV with layer, expert, tokens");
+  app.add_option("--placement", o->placement, "placement table of `rackcast eplb --out`, for --eplb static");
+  static const std::map<std::string, ReplicaChoice> replica_names{{"round_robin", ReplicaChoice::round_robin}, {"load_aware", ReplicaChoice::load_aware}};
+  app.add_option("--replica-choice", o->replicas, "round_robin or load_aware")->transform(CLI::CheckedTransformer(replica_names));
+  app.add_option("--draft-redundant-experts", o->draft_redundant, "expert slots beyond the draft's experts")->check(CLI::NonNegativeNumber);
   app.add_option("--redundant-experts", o->redundant, "expert slots beyond the model's experts")->check(CLI::NonNegativeNumber);
   app.add_option("--cost", o->cost, "cost file; the GPU's own if left out");
   app.add_option("--nvlink-domain", o->nvlink_domain, "GPUs that reach each other over NVLink; all if left out");

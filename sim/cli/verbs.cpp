@@ -17,6 +17,7 @@ std::span<const Verb> verbs() {
   static constexpr Verb table[] = {
       {"run", "simulates one scenario: throughput, latency, cache hits, where the time goes, cost", "rackcast run scenarios/standard.yaml --out results/standard", setup_run},
       {"step", "what one engine iteration costs, operator by operator", "rackcast step --model deepseek-v4.1-flash --gpu gb300 --dep 32 --case '16*6@128K:5'", setup_step},
+      {"eplb", "what placement policies make of recorded expert counts, and placement tables", "rackcast eplb counts.csv --ep 32 --redundant-experts 32 --out table.csv", setup_eplb},
       {"export", "launch files for vLLM, Dynamo and srt-slurm from a scenario or a result", "rackcast export scenarios/standard.yaml --format vllm", setup_export},
       {"trace", "what a load looks like, its run-length form, loads made to measure", "rackcast trace stats sessions/", setup_trace},
       {"compare", "which change between two scenarios gave what, from real runs", "rackcast compare results/a results/b", setup_compare},

@@ -42,6 +42,7 @@ CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed, const std::string& hel
 
 Action setup_check(CLI::App& app, const Program& program);
 Action setup_compare(CLI::App& app, const Program& program);
+Action setup_eplb(CLI::App& app, const Program& program);
 Action setup_export(CLI::App& app, const Program& program);
 Action setup_list(CLI::App& app, const Program& program);
 Action setup_run(CLI::App& app, const Program& program);

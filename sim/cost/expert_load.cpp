@@ -3,46 +3,49 @@
 #include <algorithm>
 
 #include "sim/policy/eplb.hpp"
-#include "sim/policy/expert_demand.hpp"
 
 namespace rackcast {
 
-namespace {
-
-constexpr int drawn_layers = 16;
-constexpr int draws_per_layer = 4;
-
-ExpertPlacement place(EplbPolicy policy, std::span<const double> load, int ranks, int slots, std::uint64_t seed) {
-  const int experts = static_cast<int>(load.size());
-  if (policy == EplbPolicy::none) return place_linear(experts, ranks, slots);
-  if (policy == EplbPolicy::random_replicas) return place_random_replicas(experts, ranks, slots, seed);
-  return better_of(place_global(load, ranks, slots), place_linear(experts, ranks, slots), load);
+DrawnExperts::DrawnExperts(std::unique_ptr<EplbPlanner> planner, int top_k, ReplicaChoice choice,
+                           const ExpertPopularityOptions& popularity, double tokens_per_request, std::uint64_t seed)
+    : planner_(std::move(planner)), choice_(choice), tokens_per_request_(std::max(1.0, tokens_per_request)),
+      popularity_(popularity, popularity.skew == ExpertSkew::counts ? static_cast<int>(popularity.counts.size()) : layers,
+                  planner_->shape().experts, top_k, seed),
+      seed_(seed) {
+  const std::vector<double> topics(static_cast<std::size_t>(popularity.topics), 1.0 / popularity.topics);
+  const bool periodic = planner_->move() != EplbMove::free;  // they start from the checkpoint's order and then move
+  for (int l = 0; l < popularity_.layers(); ++l) {
+    const std::vector<double> load = popularity_.inclusion(l, topics);
+    placements_.push_back(periodic ? planner_->next(load) : planner_->initial(l, load));
+  }
 }
 
-}  // namespace
-
-ExpertLoad mean_expert_load(const ModelSpec& model, int ranks, EplbPolicy policy, int redundant_experts,
-                            const ExpertPopularityOptions& options, double tokens, double tokens_per_request,
-                            std::uint64_t seed) {
-  const ExpertPopularity popularity(options, drawn_layers, model.experts.count, model.experts.top_k, seed);
-  const int slots = slots_per_rank(model.experts.count, ranks, redundant_experts);
-  const int requests = std::max(1, static_cast<int>(tokens / std::max(1.0, tokens_per_request)));
-  std::mt19937_64 random(seed);
-  ExpertDemand sum{0, 0, 0};
-  for (int layer = 0; layer < drawn_layers; ++layer) {
-    ExpertPlacement placement = place(policy, popularity.mean(layer), ranks, slots, seed + static_cast<std::uint64_t>(layer));
+const StepDemand& DrawnExperts::at(double tokens) {
+  StepDemand& step = drawn_[tokens];
+  if (step.layers() > 0) return step;
+  std::mt19937_64 random(seed_);
+  const int requests = std::max(1, static_cast<int>(tokens / tokens_per_request_));
+  for (int l = 0; l < popularity_.layers(); ++l)
     for (int draw = 0; draw < draws_per_layer; ++draw) {
-      const std::vector<double> topics = popularity.draw_topics(requests, random);
-      const std::vector<double> counts = popularity.draw_counts(layer, tokens, topics, random);
-      if (policy == EplbPolicy::oracle) placement = place(policy, counts, ranks, slots, seed);
-      const ExpertDemand d = demand_of_counts(placement, counts, tokens, model.experts.top_k, ReplicaChoice::round_robin);
-      sum.rows += d.rows;
-      sum.touched += d.touched;
-      sum.ingress += d.ingress;
+      const std::vector<double> counts = popularity_.draw_counts(l, tokens, popularity_.draw_topics(requests, random), random);
+      const auto& kept = placements_[static_cast<std::size_t>(l)];
+      step.add_layer(rank_demands(planner_->every_step() ? planner_->next(counts) : kept, counts, tokens, popularity_.top_k(), choice_));
     }
-  }
-  const double n = drawn_layers * draws_per_layer;
-  return {.rows_max = sum.rows / n, .touched_max = sum.touched / n, .ingress_max = sum.ingress / n};
+  return step;
+}
+
+TypicalExperts::TypicalExperts(const StepContext& c, const EplbSpec& eplb, const ExpertPopularityOptions& popularity,
+                               double tokens_per_request, std::uint64_t seed, std::vector<ExpertPlacement> table) {
+  if (c.tensor_parallel || c.ranks < 2) return;
+  const auto part = [&](int experts, int top_k, int redundant, bool draft, std::vector<ExpertPlacement> layers) {
+    const EplbShape shape{experts, c.ranks, slots_per_rank(experts, c.ranks, redundant), std::max(1, c.ranks / c.gpus_per_node), draft};
+    return std::make_unique<DrawnExperts>(make_eplb_planner(eplb, shape, std::move(layers)), top_k, eplb.replica_choice, popularity,
+                                          tokens_per_request, seed + (draft ? 1 : 0));
+  };
+  const ExpertsSpec& e = c.model.experts;
+  if (e.count > 0) main_ = part(e.count, e.top_k, c.redundant_experts, false, std::move(table));
+  if (c.draft_tokens > 0 && c.model.draft && c.model.draft->experts > 0 && popularity.skew != ExpertSkew::counts)
+    draft_ = part(c.model.draft->experts, c.model.draft->top_k, c.draft_redundant_experts, true, {});
 }
 
 }  // namespace rackcast

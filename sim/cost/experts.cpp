@@ -98,58 +98,88 @@ ExpertSide::Exchange ExpertSide::read_exchange(ParameterReader& read, const char
   return e;
 }
 
-// Egress of the rank with most tokens or ingress of the busiest one; beyond the NVLink domain the NIC carries its share.
-void ExpertSide::exchange(const Exchange& e, const char* name, double largest, double total, const ExpertLoad& load,
-                          ExpertCost& out) const {
-  const double bytes = e.bytes_per_token * std::max(largest, total / ranks_ * load.ingress_max);
+ExpertSide::Work ExpertSide::balanced_work(double largest, double total, double link_taken) const {
+  Work w{.largest = largest, .mean = tensor_parallel_ ? total : total / ranks_, .total = total, .link_taken = link_taken};
+  w.rows = w.mean * shape_.top_k;
+  w.weights = touched_slots(slots_, all_slots_, shape_.top_k, total) * expert_weights_;
+  return w;
+}
+
+ExpertSide::Work ExpertSide::uneven_work(double largest, double total, const ExpertDemand& rank, double most_ingress,
+                                         double link_taken) const {
+  Work w{.largest = largest, .mean = total / ranks_, .total = total, .ingress = rank.ingress, .most_ingress = most_ingress,
+         .link_taken = link_taken};
+  w.rows = w.mean * shape_.top_k * rank.rows;
+  const double touched = rank.touched * touched_slots(double(shape_.experts) / ranks_, shape_.experts, shape_.top_k, total);
+  w.weights = std::min(slots_, touched) * expert_weights_;
+  return w;
+}
+
+ExpertSide::Work ExpertSide::slowest_work(double largest, double total, std::span<const ExpertDemand> layer, double link_taken) const {
+  double most_ingress = 0;
+  for (const ExpertDemand& rank : layer) most_ingress = std::max(most_ingress, rank.ingress);
+  Work slowest;
+  double slowest_s = -1;
+  for (const ExpertDemand& rank : layer) {
+    const Work work = uneven_work(largest, total, rank, most_ingress, link_taken);
+    const double seconds = work_seconds(work);
+    if (seconds <= slowest_s) continue;
+    slowest = work;
+    slowest_s = seconds;
+  }
+  return slowest;
+}
+
+// Egress of the rank with most tokens or ingress of the busiest one.
+double ExpertSide::exchange_bytes(const Exchange& e, const Work& w) const {
+  return e.bytes_per_token * std::max(w.largest, w.mean * w.most_ingress);
+}
+
+// Beyond the NVLink domain the NIC carries its share.
+double ExpertSide::exchange_seconds(const Exchange& e, const Work& w) const {
+  const double bytes = exchange_bytes(e, w);
   const double outside = ranks_ > nvlink_domain_ ? (ranks_ - nvlink_domain_) / (ranks_ - 1.0) : 0;
-  const double link_s = bytes * (1 - outside) / e.link_bytes_per_s;
+  const double link_s = bytes * (1 - outside) / (e.link_bytes_per_s * (1 - w.link_taken));
   const double nic_s = outside > 0 ? bytes * outside / e.nic_bytes_per_s : 0;
-  out = {name, 0, shape_.layers * bytes, shape_.layers * (e.t0_s + std::max(link_s, nic_s)), e.basis};
+  return e.t0_s + std::max(link_s, nic_s);
 }
 
-double ExpertSide::touched(double total, const ExpertLoad& load) const {
-  const double spread = tensor_parallel_ ? 1 : ranks_;
-  return load.touched_max > 0
-             ? std::min(slots_, load.touched_max * touched_slots(shape_.experts / spread, shape_.experts, shape_.top_k, total))
-             : touched_slots(slots_, all_slots_, shape_.top_k, total);
+double ExpertSide::fused_seconds(const Work& w) const {
+  const double acts = w.rows * (3 * hidden_ + 2 * intermediate_);
+  const double link_rows = shape_.top_k * std::max(w.largest, w.mean * w.ingress);
+  const double link = link_rows * 3 * hidden_ * (ranks_ - 1) / ranks_;
+  const double flops = w.rows * expert_flops_ + w.largest * shared_flops_;
+  const double memory_s = (w.weights + shared_bytes_ + acts) / grouped_.bytes_per_s;
+  const double overlapped = p_norm(p_norm(memory_s, flops / grouped_.flops_per_s, p_), link / (link_bytes_per_s_ * (1 - w.link_taken)), p_);
+  const double reduce = w.largest * hidden_ * 2 * (1 + shape_.top_k);
+  return g_ * (t0_s_ + overlapped + reduce / reduce_bytes_per_s_);
 }
 
-int ExpertSide::evaluate(double largest, double total, const ExpertLoad& load,
-                         std::array<ExpertCost, max_rows>& out) const {
-  if (total <= 0 || shape_.layers <= 0) return 0;
-  const double mean = tensor_parallel_ ? total : total / ranks_;
-  const double rows = mean * shape_.top_k * load.rows_max;
-  const double weights = touched(total, load) * expert_weights_;
+int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) const {
+  const double acts = w.rows * (3 * hidden_ + 2 * intermediate_);
   if (fused_) {
-    const double acts = rows * (3 * hidden_ + 2 * intermediate_);
-    const double link_rows = shape_.top_k * std::max(largest, mean * load.ingress_max);
-    const double link = link_rows * 3 * hidden_ * (ranks_ - 1) / ranks_;
-    const double flops = rows * expert_flops_ + largest * shared_flops_;
-    const double memory_s = (weights + shared_bytes_ + acts) / grouped_.bytes_per_s;
-    const double overlapped = p_norm(p_norm(memory_s, flops / grouped_.flops_per_s, p_), link / link_bytes_per_s_, p_);
-    const double reduce = largest * hidden_ * 2 * (1 + shape_.top_k);
-    const double seconds = g_ * (t0_s_ + overlapped + reduce / reduce_bytes_per_s_);
-    out[0] = {"experts, fused with exchange", shape_.layers * flops, shape_.layers * (weights + shared_bytes_ + acts + reduce),
-              shape_.layers * seconds, fused_basis_};
+    const double flops = w.rows * expert_flops_ + w.largest * shared_flops_;
+    const double reduce = w.largest * hidden_ * 2 * (1 + shape_.top_k);
+    out[0] = {"experts, fused with exchange", flops, w.weights + shared_bytes_ + acts + reduce, fused_seconds(w), fused_basis_};
     return 1;
   }
-  int n = 0;
+  std::size_t n = 0;
+  const bool exchanges = !tensor_parallel_ && ranks_ > 1;
   // The tables behind the expert families time gather, scatter and reduction with the products; what is left is the router's tail.
-  out[static_cast<std::size_t>(n++)] = {"routing", 0, 0, shape_.layers * route_.seconds(0, 0), route_.basis};
-  if (!tensor_parallel_ && ranks_ > 1) exchange(dispatch_, "dispatch", largest, total, load, out[static_cast<std::size_t>(n++)]);
-  const double acts = rows * (3 * hidden_ + 2 * intermediate_);
-  out[static_cast<std::size_t>(n++)] = {"routed experts", shape_.layers * rows * expert_flops_, shape_.layers * (weights + acts),
-              shape_.layers * (grouped_.seconds(rows * expert_flops_, weights + acts) + row_s_ * total * received_ * load.ingress_max), grouped_.basis};
-  if (!tensor_parallel_ && ranks_ > 1) exchange(combine_, "combine", largest, total, load, out[static_cast<std::size_t>(n++)]);
-  return n;
+  out[n++] = {"routing", 0, 0, route_.seconds(0, 0), route_.basis};
+  if (exchanges) out[n++] = {"dispatch", 0, exchange_bytes(dispatch_, w), exchange_seconds(dispatch_, w), dispatch_.basis};
+  out[n++] = {"routed experts", w.rows * expert_flops_, w.weights + acts,
+              grouped_.seconds(w.rows * expert_flops_, w.weights + acts) + row_s_ * w.total * received_ * w.ingress, grouped_.basis};
+  if (exchanges) out[n++] = {"combine", 0, exchange_bytes(combine_, w), exchange_seconds(combine_, w), combine_.basis};
+  return static_cast<int>(n);
 }
 
-double ExpertSide::seconds(double largest, double total, const ExpertLoad& load) const {
-  std::array<ExpertCost, max_rows> parts;
-  const int n = evaluate(largest, total, load, parts);
+double ExpertSide::work_seconds(const Work& w) const {
+  if (fused_) return fused_seconds(w);
+  std::array<ExpertCost, max_rows> costs;
+  const int n = parts(w, costs);
   double sum = 0;
-  for (int i = 0; i < n; ++i) sum += parts[static_cast<std::size_t>(i)].seconds;
+  for (int i = 0; i < n; ++i) sum += costs[static_cast<std::size_t>(i)].seconds;
   return sum;
 }
 
@@ -158,7 +188,7 @@ ExchangePhase ExpertSide::phase_of(const Exchange& e) const {
 }
 
 // The terms of evaluate(), rank by rank.
-ExpertPhases ExpertSide::phases(std::span<const double> sent, const ExpertLoad& load) const {
+ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* demand, double link_taken) const {
   ExpertPhases p;
   p.layers = static_cast<int>(shape_.layers + 0.5);
   p.rows.assign(sent.begin(), sent.end());
@@ -166,10 +196,13 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const ExpertLoad& 
   double total = 0;
   for (const double rows : sent) total += rows;
   const double ranks = static_cast<double>(sent.size()), mean = total / ranks;
+  const ExpertDemand busiest = demand && uneven() ? demand->mean : ExpertDemand{};
+  const double link = link_bytes_per_s_ * (1 - link_taken);
   const auto of_rank = [&](std::size_t r, double most) { return r == 0 ? most : (ranks - most) / (ranks - 1); };
   for (std::size_t r = 0; r < sent.size(); ++r) {
-    const double rows = mean * shape_.top_k * of_rank(r, load.rows_max), ingress = of_rank(r, load.ingress_max);
-    const double weights = touched(total, r == 0 ? load : ExpertLoad{}) * expert_weights_;
+    const double rows = mean * shape_.top_k * of_rank(r, busiest.rows), ingress = of_rank(r, busiest.ingress);
+    const double weights = r == 0 && demand && uneven() ? uneven_work(sent[r], total, busiest, busiest.ingress, link_taken).weights
+                                                        : balanced_work(sent[r], total, link_taken).weights;
     const double acts = rows * (3 * hidden_ + 2 * intermediate_), flops = rows * expert_flops_;
     p.share.push_back(ingress / ranks);
     if (fused_) {
@@ -182,8 +215,8 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const ExpertLoad& 
     }
   }
   if (fused_) {
-    p.dispatch = {shape_.top_k * hidden_, link_bytes_per_s_, link_bytes_per_s_};
-    p.combine = {shape_.top_k * hidden_ * 2, link_bytes_per_s_, link_bytes_per_s_};
+    p.dispatch = {shape_.top_k * hidden_, link, link};
+    p.combine = {shape_.top_k * hidden_ * 2, link, link};
     p.gain = g_;
     p.launch_s = t0_s_;
     p.overlap = p_;
@@ -192,6 +225,45 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const ExpertLoad& 
     p.combine = phase_of(combine_);
   }
   return p;
+}
+
+int ExpertSide::evaluate(double largest, double total, const StepDemand* demand, double link_taken,
+                         std::array<ExpertCost, max_rows>& out) const {
+  if (total <= 0 || shape_.layers <= 0) return 0;
+  const std::size_t layers = demand && uneven() ? demand->layers() : 1;
+  int n = 0;
+  for (std::size_t i = 0; i < layers; ++i) {
+    std::array<ExpertCost, max_rows> one;
+    n = parts(demand && uneven() ? slowest_work(largest, total, demand->layer(i), link_taken) : balanced_work(largest, total, link_taken), one);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
+      const double flops = i == 0 ? 0 : out[k].flops, bytes = i == 0 ? 0 : out[k].bytes, seconds = i == 0 ? 0 : out[k].seconds;
+      out[k] = {one[k].name, flops + one[k].flops, bytes + one[k].bytes, seconds + one[k].seconds, one[k].basis};
+    }
+  }
+  for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k)
+    for (double* sum : {&out[k].flops, &out[k].bytes, &out[k].seconds}) *sum *= shape_.layers / static_cast<double>(layers);
+  return n;
+}
+
+double ExpertSide::seconds(double largest, double total, const StepDemand* demand, double link_taken) const {
+  if (total <= 0 || shape_.layers <= 0) return 0;
+  double sum = 0;
+  if (!demand || !uneven()) {
+    std::array<ExpertCost, max_rows> costs;
+    const int n = parts(balanced_work(largest, total, link_taken), costs);
+    for (int i = 0; i < n; ++i) sum += shape_.layers * costs[static_cast<std::size_t>(i)].seconds;
+    return sum;
+  }
+  for (std::size_t i = 0; i < demand->layers(); ++i) sum += work_seconds(slowest_work(largest, total, demand->layer(i), link_taken));
+  return sum * shape_.layers / static_cast<double>(demand->layers());
+}
+
+std::vector<double> ExpertSide::layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const {
+  std::vector<double> each;
+  if (total <= 0 || shape_.layers <= 0 || !uneven()) return each;
+  for (std::size_t i = 0; i < demand.layers(); ++i)
+    each.push_back(shape_.layers * work_seconds(slowest_work(largest, total, demand.layer(i), link_taken)));
+  return each;
 }
 
 }  // namespace rackcast

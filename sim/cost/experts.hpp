@@ -3,10 +3,13 @@
 // and combine overlap), or separate kernels with an all-to-all on each side.
 #pragma once
 #include <array>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "sim/cost/forms.hpp"
 #include "sim/cost/step_model.hpp"
+#include "sim/policy/expert_demand.hpp"
 
 namespace rackcast {
 
@@ -32,13 +35,17 @@ class ExpertSide {
  public:
   static constexpr int max_rows = 6;
   ExpertSide(const StepContext& context, const ExpertShape& shape);
-  // largest: rows of the rank with most tokens; total: rows of all ranks (TP: the engine's batch for both).
+  // largest: rows of the rank with most tokens; total: rows of all ranks (TP: the engine's batch for both). Uneven loads:
+  // the mean over the sampled layers of the slowest rank's parts.
   // Fills the first `n` of out and returns n; seconds are for all layers.
-  int evaluate(double largest, double total, const ExpertLoad& load, std::array<ExpertCost, max_rows>& out) const;
-  double seconds(double largest, double total, const ExpertLoad& load) const;
-  // One layer's expert side by rank. rows: of every rank. `load` says what the busiest rank has; it is rank 0, and the
-  // others share the rest evenly.
-  ExpertPhases phases(std::span<const double> rows, const ExpertLoad& load) const;
+  int evaluate(double largest, double total, const StepDemand* demand, double link_taken, std::array<ExpertCost, max_rows>& out) const;
+  double seconds(double largest, double total, const StepDemand* demand, double link_taken) const;
+  // Seconds of every sampled layer, if all layers were like it.
+  std::vector<double> layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
+  bool uneven() const { return !tensor_parallel_ && ranks_ > 1; }  // whether a demand makes a difference
+  // One layer's expert side by rank. rows: of every rank. The busiest rank's share (the demand's maxima) is rank 0's, and
+  // the others share the rest evenly.
+  ExpertPhases phases(std::span<const double> rows, const StepDemand* demand, double link_taken) const;
 
  private:
   struct Exchange {            // one direction of the all-to-all
@@ -46,9 +53,21 @@ class ExpertSide {
     Basis basis = Basis::measured;
   };
   Exchange read_exchange(ParameterReader& read, const char* family, double bytes_per_copy) const;
-  double touched(double total, const ExpertLoad& load) const;  // slots of the busiest rank
   ExchangePhase phase_of(const Exchange& e) const;
-  void exchange(const Exchange& e, const char* name, double largest, double total, const ExpertLoad& load, ExpertCost& out) const;
+  struct Work {                // of one layer on one rank
+    double largest = 0, mean = 0, total = 0;
+    double rows = 0, weights = 0;       // multiplied rows, bytes of touched experts
+    double ingress = 1, most_ingress = 1;  // this rank's and the busiest one's, relative to the mean
+    double link_taken = 0;
+  };
+  Work balanced_work(double largest, double total, double link_taken) const;
+  Work uneven_work(double largest, double total, const ExpertDemand& rank, double most_ingress, double link_taken) const;
+  Work slowest_work(double largest, double total, std::span<const ExpertDemand> layer, double link_taken) const;
+  int parts(const Work& work, std::array<ExpertCost, max_rows>& out) const;
+  double work_seconds(const Work& work) const;
+  double fused_seconds(const Work& work) const;
+  double exchange_bytes(const Exchange& e, const Work& work) const;
+  double exchange_seconds(const Exchange& e, const Work& work) const;
 
   ExpertShape shape_;
   int ranks_;

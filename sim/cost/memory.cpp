@@ -65,7 +65,8 @@ void weight_lines(const Shape& s, bool with_draft, MemoryPlan& plan) {
   plan.lines.push_back({"embedding and head", ends, s.tensor_parallel ? "cut by vocabulary" : "a copy per rank"});
   if (with_draft && s.model.draft) {
     const DraftSpec& d = *s.model.draft;
-    draft += d.stages * std::ceil(double(d.experts) / s.ranks) * expert;
+    const int slots = slots_per_rank(d.experts, s.ranks, s.tensor_parallel ? 0 : s.deployment.eplb.draft_redundant_experts);
+    draft += d.stages * double(slots) * expert;
     plan.lines.push_back({"draft model", draft, fmt::format("{} layers, {} experts over {} ranks", d.stages, d.experts, s.ranks)});
   }
 }

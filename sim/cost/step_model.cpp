@@ -136,10 +136,14 @@ class ClosedFormStep : public StepModel {
     t.moe_s = s.moe_s;
     t.head_s = s.head_s;
     t.draft_s = s.draft_s;
+    const ExpertRows* last = nullptr;  // in decode steps the layers that run all rows and those that run the last ones are alike
+    double last_s = 0;
     for (const ExpertRows& e : experts_) {
       const auto f = static_cast<std::size_t>(e.rows);
-      const double seconds = e.passes * e.side.seconds(s.largest[f], s.total[f], load);
-      (e.group == Group::draft ? t.draft_s : t.moe_s) += seconds;
+      if (last && alike(*last, e, s)) last_s *= e.layers / last->layers;
+      else last_s = e.passes * e.side.seconds(s.largest[f], s.total[f], demand_of(e, s.total[f], load), load.link_taken);
+      last = &e;
+      (e.group == Group::draft ? t.draft_s : t.moe_s) += last_s;
     }
     const double gpu_s = t.attention_s + t.moe_s + t.other_s + t.head_s + t.draft_s;
     t.host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s);
@@ -165,7 +169,9 @@ class ClosedFormStep : public StepModel {
       std::vector<double> rows;
       for (const Features& x : features) rows.push_back(x[static_cast<std::size_t>(e.rows)]);
       if (std::all_of(rows.begin(), rows.end(), [](double count) { return count <= 0; })) continue;
-      p.experts.push_back(e.side.phases(rows, load));
+      double total = 0;
+      for (const double count : rows) total += count;
+      p.experts.push_back(e.side.phases(rows, demand_of(e, total, load), load.link_taken));
       layers += p.experts.back().layers;
     }
     for (ExpertPhases& e : p.experts)
@@ -192,7 +198,7 @@ class ClosedFormStep : public StepModel {
     for (const ExpertRows& e : experts_) {
       const auto f = static_cast<std::size_t>(e.rows);
       std::array<ExpertCost, ExpertSide::max_rows> parts;
-      const int n = e.side.evaluate(s.largest[f], s.total[f], load, parts);
+      const int n = e.side.evaluate(s.largest[f], s.total[f], demand_of(e, s.total[f], load), load.link_taken, parts);
       for (int i = 0; i < n; ++i) {
         const ExpertCost& part = parts[static_cast<std::size_t>(i)];
         gpu_s += e.passes * part.seconds;
@@ -207,6 +213,24 @@ class ClosedFormStep : public StepModel {
     rows.push_back({"host, exposed", "host", 1, fmt::format("{:.0f} requests", s.requests), 0, 0, host_s,
                     std::string(basis_names[static_cast<int>(host_.basis())])});
     return rows;
+  }
+
+  std::vector<double> expert_layers(std::span<const RankBatch> ranks, const ExpertLoad& load) const override {
+    const Slowest s = slowest(ranks);
+    std::vector<double> sum;
+    for (const ExpertRows& e : experts_) {
+      const auto f = static_cast<std::size_t>(e.rows);
+      const StepDemand* demand = demand_of(e, s.total[f], load);
+      if (e.group != Group::moe || !demand) continue;
+      const std::vector<double> one = e.side.layer_seconds(s.largest[f], s.total[f], *demand, load.link_taken);
+      sum.resize(std::max(sum.size(), one.size()));
+      for (std::size_t i = 0; i < one.size(); ++i) sum[i] += one[i];
+    }
+    double mean = 0;
+    for (const double seconds : sum) mean += seconds / static_cast<double>(sum.size());
+    if (mean <= 0) return {};
+    for (double& seconds : sum) seconds /= mean;
+    return sum;
   }
 
   BasisShare basis_of(std::span<const RankBatch> ranks) const override {
@@ -230,6 +254,16 @@ class ClosedFormStep : public StepModel {
     std::array<double, row_features> largest{}, total{};
     std::array<const RankBatch*, 4> batch{};  // of the slowest rank by layers, moe, head, draft
   };
+
+  static bool alike(const ExpertRows& a, const ExpertRows& b, const Slowest& s) {
+    const auto f = static_cast<std::size_t>(a.rows), g = static_cast<std::size_t>(b.rows);
+    return a.group == Group::moe && b.group == Group::moe && s.largest[f] == s.largest[g] && s.total[f] == s.total[g];
+  }
+
+  static const StepDemand* demand_of(const ExpertRows& e, double tokens, const ExpertLoad& load) {
+    DemandSource* source = e.group == Group::draft ? load.draft : load.main;
+    return source && tokens > 0 && e.side.uneven() ? &source->at(tokens) : nullptr;
+  }
 
   static int source_of(const Operator& op) {
     switch (op.group) {
@@ -381,7 +415,7 @@ class ClosedFormStep : public StepModel {
     if (c.draft_tokens == 0 || !c.model.draft || c.model.draft->experts == 0) return;
     const DraftSpec& d = *c.model.draft;
     StepContext draft = c;
-    draft.redundant_experts = 0;
+    draft.redundant_experts = c.draft_redundant_experts;
     const bool block = d.kind == DraftKind::dspark;
     experts_.push_back({ExpertSide(draft, {double(d.stages), d.experts, d.top_k, false}),
                         block ? Rows::draft_tokens : Rows::draft_requests, block ? 1.0 : c.draft_tokens, Group::draft,
@@ -431,9 +465,11 @@ std::unique_ptr<StepModel> make_step_model(const ModelSpec& model, const RackSpe
   context.costs = read_costs(catalog, engine.cost.empty() ? rack.gpu.name : engine.cost);
   context.ranks = engine.ranks();
   context.tensor_parallel = engine.tp > 0;
+  context.gpus_per_node = rack.gpus_per_node;
   context.nvlink_domain = rack.nvlink_domain;
   context.nic_bandwidth = rack.nic_bandwidth;
   context.redundant_experts = deployment.eplb.redundant_experts;
+  context.draft_redundant_experts = deployment.eplb.draft_redundant_experts;
   context.draft_tokens = deployment.speculation.draft_tokens;
   context.kv_format = deployment.kv_cache.format;
   context.engram = deployment.engram;

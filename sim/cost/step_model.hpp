@@ -16,6 +16,8 @@
 
 namespace rackcast {
 
+class DemandSource;  // sim/policy/expert_demand
+
 // What one rank computes in one iteration. Sums that the engine keeps incrementally; doubles, exact below 2^53.
 // A decode (or verify) request with q query tokens at context K adds: decode_tokens += q, decode_requests += 1,
 // decode_context += K, decode_query_context += q*K. A prefill chunk of q tokens that ends at context K adds:
@@ -47,12 +49,11 @@ struct StepTime {
   double host_s = 0;       // exposed host time
 };
 
-// What uneven experts mean for the slowest rank, as ratios to balanced routing without redundancy (the meaning of
-// ExpertDemand in sim/policy). The defaults are balanced routing over the engine's slots.
+// What uneven experts mean for a step. The defaults are balanced routing over the engine's slots.
 struct ExpertLoad {
-  double rows_max = 1.0;      // rows of the rank with most rows / mean rows
-  double touched_max = 0.0;   // touched slots of that rank / (E/R (1 - (1 - k/E)^tokens)); 0: spread evenly over its slots
-  double ingress_max = 1.0;   // ingress (or egress) of the busiest rank / mean
+  DemandSource* main = nullptr;   // asked for the demand of the tokens that a layer runs; null: balanced
+  DemandSource* draft = nullptr;
+  double link_taken = 0;          // share of the ranks' NVLink that other traffic takes from the exchange
 };
 
 struct OperatorCost {
@@ -73,6 +74,8 @@ class StepModel {
   virtual StepTime step(std::span<const RankBatch> ranks, const ExpertLoad& load = {}) const = 0;
   // The same step taken apart, for fidelity `flow`.
   virtual StepPhases phases(std::span<const RankBatch> /*ranks*/, const ExpertLoad& /*load*/ = {}) const { return {}; }
+  // Experts' time of each sampled layer of the last step() under `load`, relative to their mean; empty when balanced.
+  virtual std::vector<double> expert_layers(std::span<const RankBatch> /*ranks*/, const ExpertLoad& /*load*/) const { return {}; }
   // Shares of time by basis (measured, published, transferred, assumed) of a typical step, for the manifest.
   struct BasisShare { double measured = 0, published = 0, transferred = 0, assumed = 0; };
   virtual BasisShare basis_of(std::span<const RankBatch> ranks) const = 0;
@@ -87,9 +90,11 @@ struct StepContext {
   CostSpec costs;
   int ranks = 1;                      // GPUs of the engine
   bool tensor_parallel = false;       // false: DEP
+  int gpus_per_node = 4;
   int nvlink_domain = 72;             // GPUs that reach each other over NVLink
   BytesPerSecond nic_bandwidth{};     // per GPU, between domains; used when ranks > nvlink_domain
   int redundant_experts = 0;          // slots beyond the model's experts
+  int draft_redundant_experts = 0;    // the same of the draft model
   int draft_tokens = 0;               // drafted per request and step
   KvFormat kv_format = KvFormat::nvfp4;
   EngramPlacement engram = EngramPlacement::host;

@@ -242,6 +242,7 @@ BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces
   o.topology = topology_of(s.rack);
   o.router = s.deployment.router.policy;
   o.router_options = {.balance = s.deployment.router.balance, .load_limit = s.deployment.router.load_limit};
+  o.admission = s.deployment.router.admission;
   const SpeculationSpec& speculation = s.deployment.speculation;
   o.acceptance = Acceptance(speculation.draft_tokens, speculation.acceptance_length, speculation.acceptance);
   o.transfer = transfer_of(s, catalog);
@@ -258,6 +259,7 @@ BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces
   run.context.gpus = s.deployment.gpus();
   run.context.rack_gpus = static_cast<double>(s.rack.gpus) * s.rack.racks;
   run.context.racks = s.rack.racks;
+  add_expert_options(s, run);
   add_load(s, traces ? *traces : own, run);
   run.context.lanes = run.load->lanes();
   add_prices(s, run);

@@ -53,6 +53,8 @@ BuiltRun build_run(const Scenario& scenario, const Catalog& catalog, TraceCache*
 
 void add_failures(const Scenario& scenario, const Catalog& catalog, BuiltRun& run);
 
+void add_expert_options(const Scenario& scenario, BuiltRun& run);  // build_experts.cpp
+
 bool uses_trace(const WorkloadSpec& workload);
 // The file that a trace's name stands for: a path, or the recorded sessions under RACKCAST_DATA. Empty: the generated load.
 std::string trace_path(const std::string& name);

@@ -7,7 +7,7 @@
 
 namespace rackcast {
 
-enum class EventKind : std::uint8_t { rank_ready, layer_done, iteration_done, transfer_ready, transfer_posted, transfer_done, failure, failure_noticed, failure_over, window_end, sample };
+enum class EventKind : std::uint8_t { rank_ready, layer_done, iteration_done, transfer_ready, transfer_posted, transfer_done, experts_ready, failure, failure_noticed, failure_over, window_end, sample };
 
 struct Event {
   double time_s = 0;

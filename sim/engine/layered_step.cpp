@@ -41,6 +41,10 @@ void LayeredStep::plan(const StepModel& model, std::span<const RankBatch> batch,
   }
   collapsed_s_ = collapsed.total_s;
   durations_s_.assign(layers_, collapsed.moe_s / layers_);
+  const std::vector<double> experts = model.expert_layers(batch, load);  // around 1; a step's sampled layers stand for all
+  double sampled = 0;
+  for (std::size_t l = 0; l < layers_ && !experts.empty(); ++l) sampled += experts[l % experts.size()] / layers_;
+  for (std::size_t l = 0; l < layers_ && !experts.empty(); ++l) durations_s_[l] *= experts[l % experts.size()] / sampled;
   std::normal_distribution<double> normal;
   double sum = 0;
   for (double& duration : durations_s_) {

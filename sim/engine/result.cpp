@@ -58,15 +58,61 @@ std::vector<RankBatch> mean_batch(const EngineTotals& t, const EngineShape& shap
   return std::vector<RankBatch>(shape.ranks, b);
 }
 
-Json operators_json(const StepModel& model, const std::vector<RankBatch>& batch, double divide_by) {
+// What uneven experts did to the engines of a pool. Engines may share one state.
+Json experts_json(const SimulationOutcome& o, std::size_t begin, std::size_t end) {
+  std::vector<const EngineExperts*> states;
+  double stall_s = 0, slowdown_s = 0, busy_s = 0;
+  for (std::size_t e = begin; e < end; ++e) {
+    const EngineExperts* state = o.experts[e].get();
+    if (state && std::find(states.begin(), states.end(), state) == states.end()) states.push_back(state);
+    stall_s += o.eplb_stall_s[e];
+    slowdown_s += o.engine_total[e].eplb_slowdown_s;
+    busy_s += o.engine_total[e].busy_s;
+  }
+  Json j;
+  if (states.empty()) return j;
+  for (std::size_t part = 0; part < states.front()->options().size(); ++part) {
+    ExpertPartTotals t;
+    for (const EngineExperts* state : states) {
+      const ExpertPartTotals& one = state->totals(part);
+      t.steps += one.steps;
+      t.demand = {t.demand.rows + one.demand.rows, t.demand.touched + one.demand.touched, t.demand.ingress + one.demand.ingress};
+      t.rearrangements += one.rearrangements;
+      t.rearranging_s += one.rearranging_s;
+      t.moved_bytes += one.moved_bytes;
+      t.moved_experts += one.moved_experts;
+      t.imbalance_before += one.imbalance_before;
+      t.imbalance_after += one.imbalance_after;
+    }
+    Json p;
+    if (t.steps > 0)
+      p["slowest_rank_over_balanced"] = {{"rows", t.demand.rows / t.steps}, {"touched_experts", t.demand.touched / t.steps}, {"ingress", t.demand.ingress / t.steps}};
+    const double n = static_cast<double>(t.rearrangements);
+    p["rearrangements"] = t.rearrangements;
+    if (n > 0) {
+      p["mean_rearrangement_s"] = t.rearranging_s / n;
+      p["mean_moved_bytes"] = t.moved_bytes / n;
+      p["mean_moved_experts"] = t.moved_experts / n;
+      p["imbalance_before"] = t.imbalance_before / n;
+      p["imbalance_after"] = t.imbalance_after / n;
+    }
+    j[states.front()->options()[part].name] = p;
+  }
+  j["stall_s"] = stall_s;
+  j["slowdown_s"] = slowdown_s;
+  j["slowdown_share"] = share(slowdown_s, busy_s);
+  return j;
+}
+
+Json operators_json(const StepModel& model, const std::vector<RankBatch>& batch, double divide_by, EngineExperts* experts) {
   Json parts = Json::array();
-  for (const OperatorCost& op : model.operators(batch))
+  for (const OperatorCost& op : model.operators(batch, experts ? experts->peek() : ExpertLoad{}))
     parts.push_back({{"name", op.name}, {"group", op.group}, {"basis", op.basis}, {"time_s", share(op.time_s, divide_by)}});
   return parts;
 }
 
 Json pool_json(const BuiltPool& pool, const PoolOptions& options, const EngineTotals& t, const EngineTotals& whole_run,
-               double window_s, double query_tokens) {
+               double window_s, double query_tokens, EngineExperts* experts) {
   const double ranks = options.shape.ranks, steps = t.decode_iterations;
   Json j;
   j["name"] = pool.name;
@@ -90,7 +136,7 @@ Json pool_json(const BuiltPool& pool, const PoolOptions& options, const EngineTo
     j["verified_tokens_per_request_step"] = share(t.verified_tokens, t.decode_requests);
     j["kept_tokens_per_request_step"] = share(t.kept_tokens, t.decode_requests);
   }
-  j["mean_batch_operators"] = operators_json(*pool.model, mean_batch(t, options.shape, query_tokens), 1);
+  j["mean_batch_operators"] = operators_json(*pool.model, mean_batch(t, options.shape, query_tokens), 1, experts);
   return j;
 }
 
@@ -208,14 +254,16 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
     const PoolOptions& options = built.options.pools[p];
     const EngineTotals total = sum_of(o.engine_window, at, at + options.engines);
     const EngineTotals whole_run = sum_of(o.engine_total, at, at + options.engines);
-    pools.push_back(pool_json(built.pools[p], options, total, whole_run, window_s, query_tokens));
+    EngineExperts* experts = o.experts[at].get();
+    pools.push_back(pool_json(built.pools[p], options, total, whole_run, window_s, query_tokens, experts));
+    if (experts) pools.back()["experts"] = experts_json(o, at, at + options.engines);
     memory.push_back(memory_json(built.pools[p]));
     whole_run_totals.push_back(whole_run);
     roles.push_back(options.shape.role);
     const std::vector<RankBatch> batch = mean_batch(total, options.shape, query_tokens);
-    if (options.shape.role != EngineRole::prefill) j["decode_step"] = operators_json(*built.pools[p].model, batch, 1);
+    if (options.shape.role != EngineRole::prefill) j["decode_step"] = operators_json(*built.pools[p].model, batch, 1, experts);
     if (options.shape.role == EngineRole::prefill)
-      j["prefill_token"] = operators_json(*built.pools[p].model, batch, batch.front().prefill_tokens * options.shape.ranks);
+      j["prefill_token"] = operators_json(*built.pools[p].model, batch, batch.front().prefill_tokens * options.shape.ranks, experts);
     for (std::uint32_t e = 0; e < options.engines; ++e, ++at) {
       const std::uint32_t first = o.engine_first_gpu[at];
       Json gpus = Json::array();
@@ -249,7 +297,7 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
   j["littles_law"] = {{"mean_in_flight", share(o.in_flight_area, window_s)}, {"arrivals_per_s", rate},
                       {"rate_times_mean_time", rate * s.e2e.mean()}};
   j["counts"] = {{"arrivals", o.arrivals}, {"arrivals_measured", o.arrivals_measured}, {"completed_measured", o.finished_measured},
-                 {"unfinished_measured", o.unfinished_measured}, {"refused", o.refused}, {"preemptions", o.preemptions},
+                 {"unfinished_measured", o.unfinished_measured}, {"refused", o.refused}, {"turned_away", o.turned_away}, {"waited_at_door", o.waited_at_door}, {"preemptions", o.preemptions},
                  {"events", o.events}, {"iterations", o.iterations}, {"flows", o.flows}, {"warmup_s", o.window_start_s}, {"window_s", window_s}};
   if (o.exchange_flows > 0) j["counts"]["exchange_flows"] = o.exchange_flows;
   return j;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/engine/engine_experts.hpp"
 #include "sim/policy/adaptive_verification.hpp"
 
 namespace rackcast {
@@ -31,6 +32,17 @@ void ServingEngine::use_loads(std::span<TargetLoad> targets, std::span<DecodeRan
   for (DecodeRankLoad& load : decode_loads_) load.kv_free = shape_.kv_tokens;
 }
 
+// Draws what the step's tokens ask of the experts.
+ExpertLoad ServingEngine::draw_load(double now_s) {
+  if (!experts_) return {};
+  double tokens = 0, requests = 0;
+  for (const RankBatch& batch : batch_) {
+    tokens += batch.decode_tokens + batch.prefill_tokens;
+    requests += batch.decode_requests + batch.prefill_requests;
+  }
+  return experts_->begin_step(now_s, tokens, requests);
+}
+
 bool ServingEngine::begin(double now_s, double& duration_s) {
   RACKCAST_CHECK(!running_, "an engine began an iteration inside another");
   if (halted_) return false;
@@ -51,12 +63,19 @@ bool ServingEngine::begin(double now_s, double& duration_s) {
   if (has_prefill())
     for (std::uint32_t r = 0; r < shape_.ranks; ++r) compose_prefill(r);
   StepTime time;
+  ExpertLoad expert_load;
   if (decoding_ == 0 && chunks_.empty()) {
     if (posted_.empty()) return false;
     for (const RankBatch& batch : batch_) time.host_s = std::max(time.host_s, batch.host_s + batch.host_behind_s);
     time.total_s = time.host_s;
   } else {
+    expert_load = draw_load(now_s);
     time = model_->step(batch_, expert_load);
+    if (expert_load.link_taken > 0) {
+      ExpertLoad alone = expert_load;
+      alone.link_taken = 0;
+      totals_.eplb_slowdown_s += time.total_s - model_->step(batch_, alone).total_s;
+    }
     if (slowest_gpu_ > 1) slow(time);
   }
   duration_s = time.total_s;
@@ -116,7 +135,7 @@ void ServingEngine::choose_verify_length() {
   for (int length = 0; length <= drafts; ++length) {
     fill_decode(1 + length);
     kept.push_back(acceptance_.kept(length));
-    seconds.push_back(model_->step(batch_, expert_load).total_s);
+    seconds.push_back(model_->step(batch_, experts_ ? experts_->peek() : ExpertLoad{}).total_s);
   }
   verify_ = chosen_verify_ = best_verify_length(kept, seconds);
   chosen_for_ = decoding_;
@@ -322,7 +341,7 @@ EngineTotals EngineTotals::minus(const EngineTotals& before) const {
                                     &EngineTotals::kept_tokens, &EngineTotals::verified_tokens, &EngineTotals::basis_sampled_s, &EngineTotals::prefill_chunks,
                                     &EngineTotals::prefill_context, &EngineTotals::prefill_query_context,
                                     &EngineTotals::prefill_tail_tokens, &EngineTotals::prefill_tail_query_context,
-                                    &EngineTotals::layered_collapsed_s, &EngineTotals::layered_expected_s})
+                                    &EngineTotals::eplb_slowdown_s, &EngineTotals::layered_collapsed_s, &EngineTotals::layered_expected_s})
     d.*sum -= before.*sum;
   for (double StepTime::*part : {&StepTime::total_s, &StepTime::attention_s, &StepTime::moe_s, &StepTime::other_s,
                                  &StepTime::head_s, &StepTime::draft_s, &StepTime::host_s})

@@ -19,6 +19,8 @@
 
 namespace rackcast {
 
+class EngineExperts;
+
 struct EngineShape {
   EngineRole role = EngineRole::aggregated;
   std::uint32_t ranks = 1;            // DP ranks; 1 for tensor parallelism
@@ -50,6 +52,7 @@ struct EngineTotals {
   double asked_tokens = 0, hit_gpu_tokens = 0, hit_host_tokens = 0;  // of admitted prompts, in full blocks
   std::uint64_t preemptions = 0;
   double basis_sampled_s = 0;
+  double eplb_slowdown_s = 0;         // step time that weights on their way took from the exchange of tokens
   double layered_collapsed_s = 0, layered_expected_s = 0;  // of sampled iterations: collapsed, and what layers should add up to
   StepModel::BasisShare basis{};      // of the sampled time
   EngineTotals minus(const EngineTotals& before) const;
@@ -126,7 +129,8 @@ class ServingEngine {
   std::int64_t grown_reserved(std::uint32_t rank) const { return ranks_[rank].grown_reserved; }
   std::int64_t decode_need(const Request& request) const;
   void check() const;                                             // recomputes every incremental sum
-  ExpertLoad expert_load{};
+  void use_experts(std::shared_ptr<EngineExperts> experts) { experts_ = std::move(experts); }
+  EngineExperts* experts() const { return experts_.get(); }       // null: balanced routing
 
  private:
   struct Rank {
@@ -160,6 +164,7 @@ class ServingEngine {
   void make_room_for_growth(std::uint32_t r);
   bool put_back_youngest(std::uint32_t r);
   void release_prompt_kv(Request& request, Rank& rank);
+  ExpertLoad draw_load(double now_s);
   void account(const StepTime& time);
   double generated(const Request& request) const {
     return static_cast<double>(step_ - request.join_step) * request.tokens_per_step;
@@ -187,6 +192,7 @@ class ServingEngine {
   FlowStep flow_;
   bool flowing_ = false;              // the running iteration exchanges over the network
   StepTime collapsed_;                // of it
+  std::shared_ptr<EngineExperts> experts_;
   std::uint64_t step_ = 0;            // of requests: a step that verifies less advances it by less than one
   double progress_ = 0, advance_ = 1;
   double now_s_ = 0;                  // when the iteration under way began

@@ -32,7 +32,6 @@ Simulation::Simulation(const SimulationOptions& options, Load& load, Network& ne
     for (std::uint32_t e = 0; e < pool.engines; ++e) {
       const auto index = static_cast<std::uint32_t>(engines_.size());
       engines_.emplace_back(index, pool.shape, *pool.model, options_.acceptance, options.seed, arena_, static_cast<EngineEvents&>(*this));
-      engines_.back().expert_load = pool.expert_load;
       places_.push_back(placed[p][e]);
       outcome_.engine_rack.push_back(placed[p][e].rack);
       outcome_.engine_first_gpu.push_back(placed[p][e].first_gpu);
@@ -45,6 +44,7 @@ Simulation::Simulation(const SimulationOptions& options, Load& load, Network& ne
     }
   }
   prompt_engines_ = options.pools.front().engines;
+  add_experts();
   target_loads_.resize(targets_.size());
   decode_loads_.resize(decode_targets_.size());
   decode_of_rack_.assign(options.topology.racks, {0, 0});
@@ -137,13 +137,19 @@ void Simulation::advance() {
   while (queue_.next_time_s() <= now_s_) handle(queue_.take());
   while (network_.next_time_s() <= now_s_) network_.fire();
   for (std::size_t i = 0; i < landed_.size(); ++i) {
+    const auto id = static_cast<std::uint32_t>(landed_[i]);
     if (landed_[i] & (dispatch_tag | combine_tag)) message_landed(landed_[i]);
-    else flow_done(static_cast<std::uint32_t>(landed_[i]));
+    else if (landed_[i] & expert_flow_tag) expert_flow_done(id);
+    else flow_done(id);
   }
   landed_.clear();
-  for (std::size_t i = 0; i < failed_.size(); ++i) flow_stopped(static_cast<std::uint32_t>(failed_[i]));
+  for (std::size_t i = 0; i < failed_.size(); ++i) {  // weights whose link fails come from elsewhere, at no cost
+    const auto id = static_cast<std::uint32_t>(failed_[i]);
+    failed_[i] & expert_flow_tag ? expert_flow_done(id) : flow_stopped(id);
+  }
   failed_.clear();
   arrivals();
+  open_door();
   schedule();
 }
 
@@ -158,6 +164,7 @@ void Simulation::handle(const Event& event) {
     case EventKind::transfer_ready: transfer_ready(event.id); break;
     case EventKind::transfer_posted: transfer_posted(event.id); break;
     case EventKind::transfer_done: transfer_done(event.id); break;
+    case EventKind::experts_ready: experts_ready(event.id); break;
     case EventKind::window_end: close_window(); break;
     case EventKind::sample: sample(); break;
   }
@@ -194,7 +201,7 @@ void Simulation::schedule() {
     const std::uint32_t e = awake_[i];
     is_awake_[e] = 0;
     double duration_s = 0;
-    if (!engines_[e].idle() || !engines_[e].begin(now_s_, duration_s)) continue;
+    if (!engines_[e].idle() || holds_for_experts(e) || !engines_[e].begin(now_s_, duration_s)) continue;
     if (detailed_) step_start_s_[e] = now_s_;
     for (const ServingEngine::Posted& posted : engines_[e].posted())
       queue_.add(now_s_ + posted.after_s + (stale(moves_[posted.move]) ? 0 : link_of(moves_[posted.move].request).latency_s), EventKind::transfer_posted, posted.move);
@@ -245,10 +252,12 @@ void Simulation::count_in_flight(int change) {
 
 void Simulation::check() const {
   const std::uint64_t live = arena_.live();
-  RACKCAST_CHECK(outcome_.arrivals == outcome_.refused + outcome_.lost + finished_ + live, "requests got lost");
+  RACKCAST_CHECK(outcome_.arrivals == outcome_.refused + outcome_.turned_away + outcome_.lost + finished_ + live, "requests got lost");
+  RACKCAST_CHECK(!options_.admission.limits() || live == inside_ + at_door_.count, "the door lost count");
   double in = 0, out = 0;
   for (const ServingEngine& engine : engines_) {
     engine.check();
+    if (engine.experts()) engine.experts()->check();
     in += engine.totals().prefill_tokens;
     out += engine.totals().kept_tokens;
   }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "sim/engine/engine_experts.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/engine/failures.hpp"
 #include "sim/engine/kv_transfer.hpp"
@@ -17,6 +18,7 @@
 #include "sim/engine/observer.hpp"
 #include "sim/engine/serving_engine.hpp"
 #include "sim/engine/topology.hpp"
+#include "sim/policy/admission.hpp"
 #include "sim/trace/load.hpp"
 
 namespace rackcast {
@@ -29,7 +31,6 @@ struct PoolOptions {
   EngineShape shape;
   std::uint32_t engines = 1;
   const StepModel* model = nullptr;   // borrowed
-  ExpertLoad expert_load{};
 };
 
 struct SimulationOptions {
@@ -37,8 +38,10 @@ struct SimulationOptions {
   TopologyOptions topology{};
   RouterPolicy router = RouterPolicy::prefix_affinity;
   RouterOptions router_options{};
+  AdmissionSpec admission{};
   Acceptance acceptance;
   KvTransferOptions transfer{};
+  ExpertOptions experts{};            // no parts: balanced routing
   std::int64_t host_tier_tokens_per_node = 0;  // 0: no host tier
   FailureOptions failures{};
   double duration_s = 1800;           // of the measured window; infinite: until the load ends
@@ -56,6 +59,7 @@ struct SimulationOutcome {
   std::uint64_t retried_measured = 0;               // of those that finished: that began again after they lost an engine
   std::vector<FailureRecord> failures;
   Goodput goodput;                                  // filled when there are failures
+  std::uint64_t turned_away = 0, waited_at_door = 0;  // by admission limits
   std::uint64_t preemptions = 0;
   double in_flight_area = 0;          // integral of measured requests in the system over the window, request seconds
   std::uint64_t events = 0, iterations = 0, flows = 0;
@@ -66,9 +70,14 @@ struct SimulationOutcome {
   KvTransferTotals transfer;          // inside the window
   std::vector<double> link_bytes;     // inside the window, by flows that ended, in the order of `links`
   std::vector<TopologyLink> links;
+  std::vector<std::shared_ptr<EngineExperts>> experts;  // by engine; null: balanced routing
+  std::vector<double> eplb_stall_s;   // by engine, of the whole run
   std::int64_t host_tier_used_tokens = 0, host_tier_capacity_tokens = 0;
   std::int64_t evicted_tokens = 0;
 };
+
+// Flows of expert weights carry the engine and this bit; a request's flows use the bits below.
+inline constexpr std::uint64_t expert_flow_tag = std::uint64_t{1} << 40;
 
 class Simulation final : private EngineEvents, private PrefixView {
  public:
@@ -144,6 +153,17 @@ class Simulation final : private EngineEvents, private PrefixView {
   void rank_ready(std::uint32_t global_rank);
   void message_landed(std::uint64_t tag);
   void exchange(std::uint32_t engine);
+  // simulation_experts.cpp: expert placement
+  void add_experts();
+  bool holds_for_experts(std::uint32_t engine);
+  void experts_ready(std::uint32_t engine);
+  void expert_flow_done(std::uint32_t engine);
+  void expert_stage_done(std::uint32_t engine);
+
+  // simulation_door.cpp: admission
+  void come_in(RequestId id);
+  void open_door();
+  void send_away(RequestId id);
 
   // simulation_watch.cpp: what observers are told
   RunLayout layout() const;
@@ -203,10 +223,18 @@ class Simulation final : private EngineEvents, private PrefixView {
   std::vector<LoadRequest> due_;
   RequestQueue handing_over_;                // computed prompts that wait for room in a decode engine
   bool decode_room_changed_ = false;
+  RequestQueue at_door_;
+  std::uint64_t inside_ = 0;                 // admitted and not done; counted under admission limits only
   std::vector<std::uint32_t> awake_;
   std::vector<char> is_awake_;
   std::vector<Target> all_ranks_;            // of all engines, in their order
   std::vector<std::uint32_t> first_rank_;    // of an engine, in all_ranks_
+
+  struct ExpertTraffic {
+    std::uint32_t flows = 0;                 // of the stage, still under way
+    double stalled_since_s = 0;
+  };
+  std::vector<ExpertTraffic> expert_traffic_;  // by engine
 
   std::uint64_t finished_ = 0;
   double computed_tokens_ = 0, answered_tokens_ = 0;  // of finished requests

@@ -207,6 +207,7 @@ void Simulation::start_again(RequestId id) {
 void Simulation::lose(RequestId id) {
   const Request& request = arena_[id];
   ++outcome_.lost;
+  if (options_.admission.limits()) --inside_;
   computed_tokens_ += static_cast<double>(request.scheduled_tokens);
   answered_tokens_ += request.answer_tokens - request.tokens_left - request.tokens_from_prefill;
   if (request.ask.phase == LoadPhase::measured) {

@@ -23,11 +23,9 @@ void Simulation::arrive(const LoadRequest& ask) {
   }
   const bool fits = engines_.front().can_ever_hold(request) &&
                     (engines_.size() == prompt_engines_ || engines_.back().can_ever_hold(request));
-  if (fits) return route(id, false);
+  if (fits) return come_in(id);
   ++outcome_.refused;
-  if (ask.phase == LoadPhase::measured) count_in_flight(-1);
-  arena_.remove(id);
-  load_.finished(ask.id, now_s_);
+  send_away(id);
 }
 
 void Simulation::route(RequestId id, bool first) {
@@ -133,6 +131,7 @@ void Simulation::finish(RequestId id) {
   const Request& request = arena_[id];
   const LoadRequest& ask = request.ask;
   ++finished_;
+  if (options_.admission.limits()) --inside_;
   computed_tokens_ += static_cast<double>(request.scheduled_tokens);
   answered_tokens_ += request.answer_tokens - request.tokens_from_prefill;
   if (request.preemptions == 0 && request.retries == 0) {

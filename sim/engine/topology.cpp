@@ -81,6 +81,29 @@ void Topology::set_nic_share(double now_s, Network& network, std::uint32_t gpu, 
   for (const auto* links : {&nic_out_, &nic_in_}) network.set_capacity(now_s, links->at(gpu), options_.nic_bytes_per_s * share);
 }
 
+void Topology::add_throttle(double share, Network& network) {
+  for (std::uint32_t g = 0; g < gpus(); ++g) throttle_out_.push_back(network.add_link(share * options_.nvlink_bytes_per_s));
+  for (std::uint32_t g = 0; g < gpus(); ++g) throttle_in_.push_back(network.add_link(share * options_.nvlink_bytes_per_s));
+}
+
+// Through the host: out of the GPU into its node's memory (that direction of the host link carries nothing else), over
+// the network cards where the nodes differ, and in again.
+std::vector<LinkId> Topology::weight_route(std::uint32_t from, std::uint32_t to, bool through_host, bool throttled) const {
+  std::vector<LinkId> path;
+  if (through_host && !host_in_.empty()) {
+    const std::uint32_t a = node_of(from), b = node_of(to);
+    if (!node_memory_.empty()) path.push_back(node_memory_[a]);
+    if (a != b && !node_memory_.empty()) path.push_back(node_memory_[b]);
+    if (a != b && !nic_out_.empty()) path.insert(path.end(), {nic_out_[from], nic_in_[to]});
+    path.push_back(host_in_[to]);
+    return path;
+  }
+  const auto direct = route(from, to);
+  path.assign(direct.begin(), direct.end());
+  if (throttled && same_domain(from, to)) path.insert(path.end(), {throttle_out_[from], throttle_in_[to]});
+  return path;
+}
+
 std::vector<LinkId> Topology::host_route(std::uint32_t gpu) const {
   if (host_in_.empty()) throw UserError("rack.gpu.host_bandwidth: a host tier needs a link from the GPU to its node's memory");
   if (node_memory_.empty()) return {host_in_[gpu]};

@@ -46,6 +46,9 @@ class Topology {
  public:
   Topology(const TopologyOptions& options, Network& network);
   std::array<LinkId, 2> route(std::uint32_t from_gpu, std::uint32_t to_gpu) const;
+  // Weights from one GPU to another. throttled: under the share of NVLink that add_throttle() gave.
+  std::vector<LinkId> weight_route(std::uint32_t from_gpu, std::uint32_t to_gpu, bool through_host, bool throttled) const;
+  void add_throttle(double share, Network& network);  // before the first flow
   // From the node's memory into a GPU. One link where the node's memory has no limit of its own.
   std::vector<LinkId> host_route(std::uint32_t gpu) const;
   // A GPU whose NVLink ports or network card have `share` of their bandwidth; 0: none.
@@ -63,7 +66,7 @@ class Topology {
 
   TopologyOptions options_;
   std::vector<TopologyLink> links_;
-  std::vector<LinkId> nvlink_out_, nvlink_in_, nic_out_, nic_in_, host_in_, node_memory_;
+  std::vector<LinkId> nvlink_out_, nvlink_in_, nic_out_, nic_in_, host_in_, node_memory_, throttle_out_, throttle_in_;
 };
 
 }  // namespace rackcast

@@ -7,9 +7,10 @@
 
 namespace rackcast {
 
-namespace {
+const std::vector<Choice> replica_choices = {{"round_robin", "an expert's tokens spread evenly over its replicas"},
+                                             {"load_aware", "tokens go to the replicas on the ranks with least to do"}};
 
-double largest(std::span<const double> v) { return *std::max_element(v.begin(), v.end()); }
+namespace {
 
 // Distinct tokens that one of `ranks` ranks sees of `tokens` with top_k of `experts` each, experts spread evenly:
 // tokens x (1 - C(E - E/R, k) / C(E, k)).
@@ -22,48 +23,82 @@ double balanced_ingress(double tokens, int experts, int ranks, int top_k) {
 
 }  // namespace
 
-ExpertDemand demand_of_counts(const ExpertPlacement& placement, std::span<const double> counts, double tokens, int top_k,
-                              ReplicaChoice choice) {
+std::vector<ExpertDemand> rank_demands(const ExpertPlacement& placement, std::span<const double> counts, double tokens,
+                                       int top_k, ReplicaChoice choice) {
   const std::vector<int> replicas = replica_counts(placement);
   const std::vector<double> rows =
       choice == ReplicaChoice::round_robin ? rank_loads(placement, counts) : rank_loads_balanced(placement, counts);
-  double touched = 0, ingress = 0;
+  const double experts = placement.experts, ranks = placement.ranks;
+  const double mean_rows = tokens * top_k / ranks;
+  const double mean_touched = experts / ranks * -std::expm1(tokens * std::log1p(-std::min(top_k / experts, 1 - 1e-12)));
+  const double mean_ingress = balanced_ingress(tokens, placement.experts, placement.ranks, top_k);
+  std::vector<ExpertDemand> demands(static_cast<std::size_t>(placement.ranks));
   for (int r = 0; r < placement.ranks; ++r) {
-    double here = 0, log_absent = 0;
+    double touched = 0, absent = 1;
     for (const std::uint16_t expert : placement.rank(r)) {
       const double share = counts[expert] / replicas[expert];
-      here += std::min(1.0, share);
-      log_absent += std::log1p(-std::min(share / tokens, 1.0 - 1e-12));
+      touched += std::min(1.0, share);
+      absent *= 1 - std::min(share / tokens, 1.0);
     }
-    touched = std::max(touched, here);
-    ingress = std::max(ingress, -tokens * std::expm1(log_absent));
+    const double here = rows[static_cast<std::size_t>(r)];
+    demands[static_cast<std::size_t>(r)] = {here / mean_rows, touched / mean_touched, std::min(here, tokens * (1 - absent)) / mean_ingress};
   }
-  const double experts = placement.experts, ranks = placement.ranks;
-  return {largest(rows) / (tokens * top_k / ranks), touched / (experts / ranks * -std::expm1(tokens * std::log1p(-top_k / experts))),
-          ingress / balanced_ingress(tokens, placement.experts, placement.ranks, top_k)};
+  return demands;
 }
 
-void ExpertDemandLibrary::reset(const ExpertPopularity& popularity, std::span<const ExpertPlacement> layers) {
+ExpertDemand demand_of_counts(const ExpertPlacement& placement, std::span<const double> counts, double tokens, int top_k,
+                              ReplicaChoice choice) {
+  ExpertDemand most{0, 0, 0};
+  for (const ExpertDemand& d : rank_demands(placement, counts, tokens, top_k, choice))
+    most = {std::max(most.rows, d.rows), std::max(most.touched, d.touched), std::max(most.ingress, d.ingress)};
+  return most;
+}
+
+void StepDemand::add_layer(std::span<const ExpertDemand> every_rank) {
+  const std::size_t begin = ranks.size();
+  ExpertDemand most{0, 0, 0};
+  for (std::size_t i = 0; i < every_rank.size(); ++i) {
+    const ExpertDemand& d = every_rank[i];
+    most = {std::max(most.rows, d.rows), std::max(most.touched, d.touched), std::max(most.ingress, d.ingress)};
+    bool exceeded = false;
+    for (std::size_t j = 0; j < every_rank.size() && !exceeded; ++j) {
+      const ExpertDemand& o = every_rank[j];
+      const bool covers = o.rows >= d.rows && o.touched >= d.touched && o.ingress >= d.ingress;
+      const bool equal = o.rows == d.rows && o.touched == d.touched && o.ingress == d.ingress;
+      exceeded = j != i && covers && (!equal || j < i);  // of equal ranks the first stays
+    }
+    if (!exceeded) ranks.push_back(d);
+  }
+  RACKCAST_CHECK(ranks.size() > begin, "a layer without ranks");
+  layer_end.push_back(static_cast<std::uint32_t>(ranks.size()));
+  const double n = static_cast<double>(layer_end.size());
+  mean.rows += (most.rows - mean.rows) / n;
+  mean.touched += (most.touched - mean.touched) / n;
+  mean.ingress += (most.ingress - mean.ingress) / n;
+}
+
+void ExpertDemandLibrary::reset(const ExpertPopularity& popularity, std::span<const ExpertPlacement> layers,
+                                double tokens_per_request, Replace replace) {
   RACKCAST_CHECK(!layers.empty() && layers.size() <= static_cast<std::size_t>(popularity.layers()), "a placement for every layer");
   popularity_ = &popularity;
   layers_ = layers;
+  tokens_per_request_ = std::max(1.0, tokens_per_request);
+  replace_ = std::move(replace);
   buckets_.clear();
 }
 
-ExpertDemand ExpertDemandLibrary::sample(double tokens, int first_layer) {
+StepDemand ExpertDemandLibrary::sample(double tokens, int first_layer) {
   const int count = std::min(layers_per_sample, static_cast<int>(layers_.size()));
   const int requests = std::max(1, static_cast<int>(std::lround(tokens / tokens_per_request_)));
   const std::vector<double> topics = popularity_->draw_topics(requests, random_);
-  ExpertDemand mean{0, 0, 0};
+  StepDemand step;
   for (int i = 0; i < count; ++i) {
     const int layer = (first_layer + i) % static_cast<int>(layers_.size());
     const std::vector<double> counts = popularity_->draw_counts(layer, tokens, topics, random_);
-    const ExpertDemand one = demand_of_counts(layers_[static_cast<std::size_t>(layer)], counts, tokens, popularity_->top_k(), choice_);
-    mean.rows += one.rows / count;
-    mean.touched += one.touched / count;
-    mean.ingress += one.ingress / count;
+    const ExpertPlacement& kept = layers_[static_cast<std::size_t>(layer)];
+    step.add_layer(rank_demands(replace_ ? replace_(counts) : kept, counts, tokens, popularity_->top_k(), choice_));
   }
-  return mean;
+  return step;
 }
 
 const ExpertDemandLibrary::Bucket& ExpertDemandLibrary::bucket(int exponent) {
@@ -73,18 +108,14 @@ const ExpertDemandLibrary::Bucket& ExpertDemandLibrary::bucket(int exponent) {
   return drawn;
 }
 
-ExpertDemand ExpertDemandLibrary::draw(double tokens) {
-  RACKCAST_CHECK(popularity_ != nullptr, "reset() before draw()");
-  if (tokens < 1) return {};
-  const double position = std::log2(tokens);
+const StepDemand& ExpertDemandLibrary::at(double tokens) {
+  RACKCAST_CHECK(popularity_ != nullptr, "reset() before at()");
+  constexpr double golden = 0.6180339887498949;  // multiples of it fill [0, 1) evenly, so no bucket takes a run of steps
+  const double position = std::log2(std::max(1.0, tokens));
   const int low = static_cast<int>(std::floor(position));
-  const double high_share = position - low;
-  const std::size_t which = next_++ % samples_per_bucket;
-  const ExpertDemand a = bucket(low)[which];
-  if (high_share <= 0) return a;
-  const ExpertDemand b = bucket(low + 1)[which];
-  const auto mix = [&](double x, double y) { return x + high_share * (y - x); };
-  return {mix(a.rows, b.rows), mix(a.touched, b.touched), mix(a.ingress, b.ingress)};
+  const double turn = static_cast<double>(step_) * golden;
+  const int exponent = turn - std::floor(turn) < position - low ? low + 1 : low;
+  return bucket(exponent)[step_ % samples_per_bucket];
 }
 
 }  // namespace rackcast

@@ -1,8 +1,9 @@
-// What skewed experts mean for the slowest rank, as ratios to balanced routing: a library of pre-drawn steps per batch
-// bucket, so that a step costs a table look-up instead of layers x experts draws. Rebuilt when the placement changes or
-// the popularity has drifted; buckets are filled when first asked for.
+// What skewed experts mean for the ranks of an engine, as ratios to balanced routing: a library of pre-drawn steps per
+// batch bucket, so that a step costs a table look-up instead of layers x experts draws. Rebuilt when the placement
+// changes or the popularity has drifted; buckets are filled when first asked for.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <span>
@@ -13,9 +14,7 @@
 
 namespace rackcast {
 
-enum class ReplicaChoice { round_robin, load_aware };
-
-// Mean over layers of the maximum over ranks, each relative to balanced routing without redundancy:
+// Relative to balanced routing without redundancy:
 // rows: tokens x top_k / ranks; touched: E/R x (1 - (1 - k/E)^tokens); ingress: distinct tokens a rank, exact.
 struct ExpertDemand {
   double rows = 1;
@@ -23,38 +22,70 @@ struct ExpertDemand {
   double ingress = 1;
 };
 
-// One layer, given tokens per expert.
+// One layer, given tokens per expert: every rank's demand.
+std::vector<ExpertDemand> rank_demands(const ExpertPlacement& placement, std::span<const double> counts, double tokens,
+                                       int top_k, ReplicaChoice choice);
+
+// The maximum over ranks of each of the three by itself.
 ExpertDemand demand_of_counts(const ExpertPlacement& placement, std::span<const double> counts, double tokens, int top_k,
                               ReplicaChoice choice);
 
-class ExpertDemandLibrary {
+// Sampled layers of one step. Of each layer only the ranks that can be slowest are kept: those that no other rank of the
+// layer equals or exceeds in all three.
+struct StepDemand {
+  std::vector<ExpertDemand> ranks;
+  std::vector<std::uint32_t> layer_end;  // of layer i in `ranks`
+  ExpertDemand mean{0, 0, 0};            // over layers, of the maxima
+
+  std::size_t layers() const { return layer_end.size(); }
+  std::span<const ExpertDemand> layer(std::size_t i) const {
+    const std::uint32_t begin = i == 0 ? 0 : layer_end[i - 1];
+    return {ranks.data() + begin, layer_end[i] - begin};
+  }
+  void add_layer(std::span<const ExpertDemand> every_rank);
+};
+
+// Where a step's time finds the demand of the tokens that it runs: the same step may ask for several token counts.
+class DemandSource {
+ public:
+  virtual ~DemandSource() = default;
+  virtual const StepDemand& at(double tokens) = 0;  // of the whole engine; valid until the next call
+};
+
+class ExpertDemandLibrary final : public DemandSource {
  public:
   static constexpr int samples_per_bucket = 8;
   static constexpr int layers_per_sample = 8;   // a rotating subset stands for all layers
 
-  ExpertDemandLibrary(int ranks, double tokens_per_request, ReplicaChoice choice, std::uint64_t seed)
-      : ranks_(ranks), tokens_per_request_(tokens_per_request), choice_(choice), random_(seed) {}
+  ExpertDemandLibrary(int ranks, ReplicaChoice choice, std::uint64_t seed) : ranks_(ranks), choice_(choice), random_(seed) {}
 
-  // Forgets every drawn step; keeps references, which must outlive the next draw().
-  void reset(const ExpertPopularity& popularity, std::span<const ExpertPlacement> layers);
+  // What a layer's placement becomes once its counts are known (an oracle's).
+  using Replace = std::function<ExpertPlacement(std::span<const double> counts)>;
 
-  // A step of `tokens` tokens in the whole engine: interpolates (log tokens) between the two nearest buckets, the same
-  // sample number in both. Buckets are powers of two.
-  ExpertDemand draw(double tokens);
+  // Forgets every drawn step; keeps references, which must outlive the next at().
+  // tokens_per_request: how many tokens of a step belong to one request, which has one topic.
+  void reset(const ExpertPopularity& popularity, std::span<const ExpertPlacement> layers, double tokens_per_request,
+             Replace replace = {});
+
+  void next_step() { ++step_; }
+  // Buckets are powers of two. Between two of them steps take the one or the other, as often as its nearness (in log
+  // tokens) says.
+  const StepDemand& at(double tokens) override;
 
  private:
-  using Bucket = std::vector<ExpertDemand>;
+  using Bucket = std::vector<StepDemand>;
   const Bucket& bucket(int exponent);
-  ExpertDemand sample(double tokens, int first_layer);
+  StepDemand sample(double tokens, int first_layer);
 
   int ranks_;
-  double tokens_per_request_;
   ReplicaChoice choice_;
   std::mt19937_64 random_;
+  double tokens_per_request_ = 1;
   const ExpertPopularity* popularity_ = nullptr;
   std::span<const ExpertPlacement> layers_;
+  Replace replace_;
   std::map<int, Bucket> buckets_;
-  std::uint32_t next_ = 0;
+  std::uint64_t step_ = 0;
 };
 
 }  // namespace rackcast

@@ -8,9 +8,33 @@
 
 namespace rackcast {
 
+const std::vector<Choice> expert_skews = {{"balanced", "all experts alike and no sampling: every rank does the same"},
+                                          {"zipf", "p ~ rank^-exponent, in a random order per layer"},
+                                          {"dirichlet", "p ~ Dirichlet(alpha) per layer"},
+                                          {"power_law", "weights of density x^-exponent on [1, span] per layer"},
+                                          {"counts", "recorded tokens per layer and expert"}};
+
+void fields(Visitor& v, ExpertLoadSpec& e) {
+  ExpertPopularityOptions& o = e.popularity;
+  v.choice("skew", o.skew, expert_skews, "how popular the experts of a layer are");
+  v.field("exponent", o.exponent, "zipf, power_law: the exponent").require(o.exponent >= 0 && o.exponent <= 10, "must be 0 to 10");
+  v.field("alpha", o.alpha, "dirichlet: concentration; small is skewed").require(o.alpha > 0, "must be > 0");
+  v.field("span", o.span, "power_law: largest weight over smallest").require(o.span > 1, "must be > 1");
+  v.field("counts", e.counts_file, "counts: CSV file with the columns layer, expert, tokens")
+      .require(o.skew != ExpertSkew::counts || !e.counts_file.empty(), "names the file that skew: counts needs");
+  v.field("draft_counts", e.draft_counts_file, "counts: the same for the draft model; empty: its experts are alike");
+  v.field("topics", o.topics, "kinds of sessions; each has experts of its own that it likes").require(o.topics >= 1 && o.topics <= 64, "must be 1 to 64");
+  v.field("topic_spread", o.topic_spread, "log-deviation of an expert's popularity between topics").require(o.topic_spread >= 0, "must be >= 0");
+  v.field("drift", o.drift, "log-deviation of an expert's popularity in time; 0: none").require(o.drift >= 0, "must be >= 0");
+  Seconds time(o.drift_time_s);
+  v.field("drift_time", time, "time in which the popularity drifts away").require(time.value() > 0, "must be > 0 s");
+  o.drift_time_s = time.value();
+}
+
 namespace {
 
 constexpr double walk_step_s = 10;
+constexpr double normal_from = 100;  // variance of a binomial from which its normal limit stands for it (skewness below 0.1)
 
 double normal(std::mt19937_64& random) { return std::normal_distribution<double>()(random); }
 
@@ -50,6 +74,7 @@ std::vector<double> base_weights(const ExpertPopularityOptions& o, int layer, in
 
 ExpertPopularity::ExpertPopularity(const ExpertPopularityOptions& options, int layers, int experts, int top_k, std::uint64_t seed)
     : options_(options), experts_(experts), top_k_(top_k) {
+  inclusion_.resize(static_cast<std::size_t>(layers) * static_cast<std::size_t>(options.topics));
   RACKCAST_CHECK(layers >= 1 && experts >= top_k && top_k >= 1 && options.topics >= 1, "layers, experts and topics");
   for (int l = 0; l < layers; ++l) {
     std::seed_seq seeds{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(l)};
@@ -71,6 +96,8 @@ ExpertPopularity::ExpertPopularity(const ExpertPopularityOptions& options, int l
 void ExpertPopularity::advance(double time_s) {
   if (options_.drift <= 0) return;
   const double keep = std::exp(-walk_step_s / options_.drift_time_s), fresh = std::sqrt(1 - keep * keep);
+  if (walked_to_s_ + walk_step_s > time_s) return;
+  for (auto& known : inclusion_) known.clear();
   while (walked_to_s_ + walk_step_s <= time_s) {
     walked_to_s_ += walk_step_s;
     for (std::size_t l = 0; l < walk_.size(); ++l)
@@ -116,15 +143,23 @@ static double solve_lambda(std::span<const double> p, int top_k) {
   return lambda;
 }
 
+const std::vector<double>& ExpertPopularity::topic_inclusion(int layer, int topic) const {
+  std::vector<double>& known = inclusion_[static_cast<std::size_t>(layer * options_.topics + topic)];
+  if (!known.empty()) return known;
+  known = topic_weights(layer, topic);
+  const double lambda = solve_lambda(known, top_k_);
+  for (double& p : known) p = -std::expm1(-lambda * p);
+  return known;
+}
+
 std::vector<double> ExpertPopularity::inclusion(int layer, std::span<const double> topic_share) const {
   std::vector<double> total(static_cast<std::size_t>(experts_), 0.0);
   if (experts_ == top_k_) return std::vector<double>(static_cast<std::size_t>(experts_), 1.0);
   for (int t = 0; t < options_.topics; ++t) {
     const double share = topic_share[static_cast<std::size_t>(t)];
     if (share <= 0) continue;
-    const std::vector<double> p = topic_weights(layer, t);
-    const double lambda = solve_lambda(p, top_k_);
-    for (std::size_t e = 0; e < p.size(); ++e) total[e] += share * -std::expm1(-lambda * p[e]);
+    const std::vector<double>& chosen = topic_inclusion(layer, t);
+    for (std::size_t e = 0; e < total.size(); ++e) total[e] += share * chosen[e];
   }
   return total;
 }
@@ -142,7 +177,7 @@ std::vector<double> ExpertPopularity::draw_counts(int layer, double tokens, std:
   for (double& c : counts) {
     const double pi = std::min(c, 1.0);
     const double mean = tokens * pi, variance = mean * (1 - pi);
-    if (variance > 400) {
+    if (variance > normal_from) {
       c = std::clamp(mean + std::sqrt(variance) * normal(random), 0.0, tokens);
     } else {
       c = static_cast<double>(std::binomial_distribution<long>(std::llround(tokens), pi)(random));

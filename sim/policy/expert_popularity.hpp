@@ -6,24 +6,11 @@
 #include <cstdint>
 #include <random>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "sim/policy/expert_options.hpp"
+
 namespace rackcast {
-
-enum class ExpertSkew { balanced, zipf, dirichlet, power_law, counts };
-
-struct ExpertPopularityOptions {
-  ExpertSkew skew = ExpertSkew::balanced;
-  double exponent = 1.0;        // zipf: p ~ rank^-exponent; power_law: density ~ x^-exponent on [1, span]
-  double alpha = 1.0;           // dirichlet: concentration; small = skewed
-  double span = 6554;           // power_law: largest over smallest weight (0.8 x 8,192 tokens, as published tables draw it)
-  int topics = 4;
-  double topic_spread = 0.3;    // log-deviation of an expert's popularity between topics
-  double drift = 0.1;           // log-deviation of the walk in time; 0 = none
-  double drift_time_s = 600;    // time constant of the walk
-  std::vector<std::vector<double>> counts = {};  // skew == counts: recorded tokens [layer][expert]
-};
 
 class ExpertPopularity {
  public:
@@ -51,6 +38,7 @@ class ExpertPopularity {
 
  private:
   std::vector<double> topic_weights(int layer, int topic) const;
+  const std::vector<double>& topic_inclusion(int layer, int topic) const;
 
   ExpertPopularityOptions options_;
   int experts_, top_k_;
@@ -58,6 +46,7 @@ class ExpertPopularity {
   std::vector<std::vector<std::vector<float>>> topic_;   // [layer][topic][expert], normals
   std::vector<std::vector<double>> walk_;                // [layer][expert]
   std::vector<std::mt19937_64> walk_random_;             // one stream a layer
+  mutable std::vector<std::vector<double>> inclusion_;   // [layer * topics + topic], empty: not computed since the last walk
   double walked_to_s_ = 0;
 };
 

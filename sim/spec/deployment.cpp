@@ -16,13 +16,6 @@ const std::vector<Choice> kv_formats = {{"nvfp4", "the model's compact format (V
 const std::vector<Choice> engram_placements = {{"hbm", "a copy on every rank"},
                                                {"peer", "sharded over the engine's ranks, read over NVLink"},
                                                {"host", "in host memory, read over the host link"}};
-const std::vector<Choice> eplb_policies = {
-    {"none", "experts stay where the checkpoint puts them"},
-    {"static", "placed once, from the load known at the start"},
-    {"periodic_sync", "placed anew every interval; decoding stops meanwhile"},
-    {"periodic_async", "placed anew every interval; weights move while decoding goes on"},
-    {"oracle", "placed anew every step at no cost: an upper bound"},
-    {"random_replicas", "redundant slots hold random experts: a lower bound"}};
 const std::vector<Choice> engine_paths = {
     {"standard", "one kernel an operation, as in engines for many users"},
     {"low_latency", "steps of few tokens run fused kernels, a handful a layer; larger ones take the standard path"}};
@@ -51,6 +44,7 @@ void fields(Visitor& v, RouterSpec& r) {
   v.field("load_limit", r.load_limit, "prefix_affinity: leave the home for a target that would be done this many times sooner")
       .require(r.load_limit >= 1, "must be >= 1");
   v.choice("balance", r.balance, balance_policies, "how a rank of an engine is picked");
+  v.group("admission", r.admission, "how much may be inside the engines at once");
 }
 
 void fields(Visitor& v, KvCacheSpec& k) {
@@ -62,14 +56,6 @@ void fields(Visitor& v, KvCacheSpec& k) {
   v.choice("when_full", k.when_full, kv_full_policies, "what happens to a request that does not fit");
 }
 
-void fields(Visitor& v, EplbSpec& e) {
-  v.choice("policy", e.policy, eplb_policies, "how experts and their replicas are placed on ranks")
-      .require(e.policy == EplbPolicy::none, "is not implemented yet: use none");
-  v.field("redundant_experts", e.redundant_experts, "expert slots of an engine beyond one per expert")
-      .require(e.redundant_experts >= 0, "must be >= 0");
-  v.field("window", e.window, "decode steps of load that a placement rests on").require(e.window > 0, "must be > 0");
-  v.field("interval", e.interval, "decode steps between rearrangements").require(e.interval > 0, "must be > 0");
-}
 
 void fields(Visitor& v, DeploymentSpec& d) {
   v.optional_group("prefill", d.prefill, "engines that compute prompts");

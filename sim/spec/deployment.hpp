@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "sim/base/schema.hpp"
+#include "sim/policy/admission.hpp"
 #include "sim/policy/choices.hpp"
+#include "sim/policy/eplb_options.hpp"
 #include "sim/spec/host.hpp"
 #include "sim/spec/kv_transfer.hpp"
 #include "sim/spec/speculation.hpp"
@@ -15,14 +17,13 @@ namespace rackcast {
 
 enum class KvFormat { nvfp4, fp8_layout };             // V4.1: 890 or 1,630 B/token; others: the model's own first or second format
 enum class EngramPlacement { hbm, peer, host };
-enum class EplbPolicy { none, static_placement, periodic_sync, periodic_async, oracle, random_replicas };
 enum class EnginePath { standard, low_latency };
 enum class NetworkKind { simgrid, fluid };
 enum class Fidelity { collapsed, layered, flow };
 
 // YAML spelling and meaning, in enumerator order. Those of router, balance and when_full follow sim/policy/choices.hpp.
 extern const std::vector<Choice> router_policies, balance_policies, kv_full_policies, kv_formats, engram_placements,
-    eplb_policies, engine_paths, network_kinds, fidelities;
+    engine_paths, network_kinds, fidelities;
 
 // One pool of identical engines. Exactly one of dep and tp is set (the other 0).
 struct EngineSpec {
@@ -42,6 +43,7 @@ struct RouterSpec {
   RouterPolicy policy = RouterPolicy::prefix_affinity;
   double load_limit = 1.5;            // prefix_affinity: leave the home for a target that would be done this many times sooner
   BalancePolicy balance = BalancePolicy::tokens;
+  AdmissionSpec admission;
 };
 void fields(Visitor& v, RouterSpec& r);
 
@@ -54,14 +56,6 @@ struct KvCacheSpec {
 };
 void fields(Visitor& v, KvCacheSpec& k);
 
-// Expert placement: replicas of busy experts on redundant slots, rearranged as load moves.
-struct EplbSpec {
-  EplbPolicy policy = EplbPolicy::none;
-  int redundant_experts = 0;          // slots beyond one per expert, over all ranks of an engine
-  int window = 1000;                  // decode steps of load that a placement is computed from
-  int interval = 3000;                // decode steps between rearrangements
-};
-void fields(Visitor& v, EplbSpec& e);
 
 struct DeploymentSpec {
   std::optional<EngineSpec> prefill, decode, aggregated;  // prefill+decode, or aggregated, or prefill alone

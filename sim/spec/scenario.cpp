@@ -27,6 +27,8 @@ static void cross_rules(Visitor& v, const Scenario& s) {
     v.rule("failures", f.engine < pool->engines, where + fmt::format(": the pool has engines 0 to {}", pool->engines - 1));
     v.rule("failures", f.gpu < pool->ranks(), where + fmt::format(": an engine has GPUs 0 to {}", pool->ranks() - 1));
   }
+  v.rule("deployment", s.deployment.router.admission.over_limit == OverLimit::wait || s.workload.kind == WorkloadKind::open_loop,
+         "router.admission.over_limit: refuse is for workload.kind open_loop: closed loops would ask again at once");
   const bool prefill_alone = s.deployment.prefill && !s.deployment.decode;
   v.rule("workload", !prefill_alone || s.workload.output_limit == 1,
          "prefill engines alone give one token a request: set workload.output_limit to 1, or add decode engines");

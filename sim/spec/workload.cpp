@@ -72,6 +72,7 @@ void fields(Visitor& v, WorkloadSpec& w) {
   v.field("grace", w.grace, "after the window, requests in flight may finish and count").require(w.grace.value() >= 0, "must be >= 0 s");
   agentx_fields(v, w);
   length_fields(v, w);
+  v.group("experts", w.experts, "which experts the tokens choose");
   v.list("mix", w.mix, "the loads of kind mix");
   v.rule("mix", (w.kind == WorkloadKind::mix) == !w.mix.empty(), "kind mix needs parts, and only it has parts");
   v.rule("mix", w.kind != WorkloadKind::mix || static_cast<std::size_t>(w.concurrency) >= w.mix.size(), "needs at least one lane a part");

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/base/schema.hpp"
+#include "sim/policy/expert_options.hpp"
 
 namespace rackcast {
 
@@ -50,6 +51,7 @@ struct WorkloadSpec {
   double shared_prefix = 0.0;            // share of the input that is one of `prefix_groups` common prefixes
   int prefix_groups = 1;
   std::vector<MixPart> mix;              // kind mix: several loads at once, their lanes add up to concurrency
+  ExpertLoadSpec experts;                // which experts the tokens choose
 };
 void fields(Visitor& v, WorkloadSpec& w);
 

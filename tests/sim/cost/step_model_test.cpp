@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/cost/step_case.hpp"
+#include "sim/policy/expert_demand.hpp"
 
 using namespace rackcast;
 
@@ -111,7 +112,12 @@ BOOST_AUTO_TEST_CASE(skewed_experts_cost_rows_and_save_weights) {
   const StepContext c = context("deepseek-v4.1-flash", "gb300", 32);
   const auto model = make_step_model(c);
   const auto few = batch(c, "4*1@8K"), many = batch(c, "1*8K@8K");
-  const ExpertLoad skewed{.rows_max = 3, .touched_max = 0.7, .ingress_max = 3};
+  struct OneRank final : DemandSource {
+    StepDemand demand;
+    const StepDemand& at(double) override { return demand; }
+  } source;
+  source.demand.add_layer(std::vector<ExpertDemand>{{3, 0.7, 3}});
+  const ExpertLoad skewed{.main = &source};
   BOOST_CHECK_LT(model->step(few, skewed).moe_s, model->step(few).moe_s);
   BOOST_CHECK_GT(model->step(many, skewed).moe_s, 1.5 * model->step(many).moe_s);
 }

@@ -49,10 +49,10 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_exact_enumeration_on_a_small_case) 
   double drawn = 0;
   const int libraries = 400;
   for (int seed = 0; seed < libraries; ++seed) {
-    ExpertDemandLibrary library(2, 1, ReplicaChoice::round_robin, static_cast<std::uint64_t>(seed));
-    library.reset(popularity, layers);
-    for (int i = 0; i < ExpertDemandLibrary::samples_per_bucket; ++i)
-      drawn += library.draw(4).rows / (libraries * ExpertDemandLibrary::samples_per_bucket);
+    ExpertDemandLibrary library(2, ReplicaChoice::round_robin, static_cast<std::uint64_t>(seed));
+    library.reset(popularity, layers, 1);
+    for (int i = 0; i < ExpertDemandLibrary::samples_per_bucket; ++i, library.next_step())
+      drawn += library.at(4).mean.rows / (libraries * ExpertDemandLibrary::samples_per_bucket);
   }
   double exact_four = 0;  // four tokens: 256 outcomes
   for (int outcome = 0; outcome < 256; ++outcome) {
@@ -68,8 +68,8 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_fresh_draws_of_every_layer) {
   const ExpertPopularity popularity({.skew = ExpertSkew::zipf, .exponent = 0.8}, layers, experts, top_k, 2);
   std::vector<ExpertPlacement> placements;
   for (int l = 0; l < layers; ++l) placements.push_back(place_global(popularity.mean(l), ranks, 13));
-  ExpertDemandLibrary library(ranks, 6, ReplicaChoice::round_robin, 3);
-  library.reset(popularity, placements);
+  ExpertDemandLibrary library(ranks, ReplicaChoice::round_robin, 3);
+  library.reset(popularity, placements, 6);
   std::mt19937_64 random(4);
   for (const double tokens : {64.0 * 32, 100.0 * 32, 384.0 * 32, 6000.0 * 32}) {
     ExpertDemand fresh{0, 0, 0}, pre{0, 0, 0};
@@ -83,11 +83,12 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_fresh_draws_of_every_layer) {
         fresh.ingress += one.ingress / (steps * layers);
       }
     }
-    for (int i = 0; i < 8; ++i) {
-      const auto one = library.draw(tokens);
-      pre.rows += one.rows / 8;
-      pre.touched += one.touched / 8;
-      pre.ingress += one.ingress / 8;
+    const int drawn = 64;
+    for (int i = 0; i < drawn; ++i, library.next_step()) {
+      const auto one = library.at(tokens).mean;
+      pre.rows += one.rows / drawn;
+      pre.touched += one.touched / drawn;
+      pre.ingress += one.ingress / drawn;
     }
     BOOST_TEST_INFO("tokens " << tokens);
     BOOST_TEST(pre.rows == fresh.rows, boost::test_tools::tolerance(0.02));
@@ -101,8 +102,33 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_fresh_draws_of_every_layer) {
 BOOST_AUTO_TEST_CASE(the_library_draws_the_same_for_the_same_seed) {
   const ExpertPopularity popularity({.skew = ExpertSkew::zipf}, 4, 64, 4, 2);
   const std::vector<ExpertPlacement> placements(4, place_linear(64, 8, 8));
-  ExpertDemandLibrary a(8, 1, ReplicaChoice::round_robin, 3), b(8, 1, ReplicaChoice::round_robin, 3);
-  a.reset(popularity, placements);
-  b.reset(popularity, placements);
-  for (const double tokens : {100.0, 900.0, 100.0}) BOOST_TEST(a.draw(tokens).rows == b.draw(tokens).rows);
+  ExpertDemandLibrary a(8, ReplicaChoice::round_robin, 3), b(8, ReplicaChoice::round_robin, 3);
+  a.reset(popularity, placements, 1);
+  b.reset(popularity, placements, 1);
+  for (const double tokens : {100.0, 900.0, 100.0}) BOOST_TEST(a.at(tokens).mean.rows == b.at(tokens).mean.rows);
+}
+
+BOOST_AUTO_TEST_CASE(no_row_is_lost_or_doubled_whatever_the_placement_and_the_choice_of_replicas) {
+  const ExpertPopularity popularity({.skew = ExpertSkew::power_law, .exponent = 1.2}, 1, 64, 4, 5);
+  std::mt19937_64 random(1);
+  for (const ReplicaChoice choice : {ReplicaChoice::round_robin, ReplicaChoice::load_aware})
+    for (const auto& placement : {place_linear(64, 8, 9), place_global(popularity.mean(0), 8, 12), place_random_replicas(64, 8, 10, 3)}) {
+      const double tokens = 777;
+      const auto counts = popularity.draw_counts(0, tokens, popularity.draw_topics(100, random), random);
+      double routed = 0, rows = 0;
+      for (const double c : counts) routed += c;
+      for (const ExpertDemand& rank : rank_demands(placement, counts, tokens, 4, choice)) rows += rank.rows * tokens * 4 / 8;
+      BOOST_TEST(rows == routed, boost::test_tools::tolerance(1e-9));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_a_layer_only_ranks_that_can_be_slowest_are_kept) {
+  StepDemand step;
+  const std::vector<ExpertDemand> ranks{{1, 1, 1}, {2, 0.5, 1}, {0.5, 0.5, 1}, {1, 1, 1}, {2, 0.4, 1}};
+  step.add_layer(ranks);
+  BOOST_REQUIRE_EQUAL(step.layer(0).size(), 2U);
+  BOOST_TEST(step.layer(0)[0].touched == 1);
+  BOOST_TEST(step.layer(0)[1].rows == 2);
+  BOOST_TEST(step.mean.rows == 2);
+  BOOST_TEST(step.mean.touched == 1);
 }
