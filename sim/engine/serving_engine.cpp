@@ -34,7 +34,7 @@ void ServingEngine::use_loads(std::span<TargetLoad> targets, std::span<DecodeRan
 
 // Draws what the step's tokens ask of the experts.
 ExpertLoad ServingEngine::draw_load(double now_s) {
-  if (!experts_) return {};
+  if (!experts_) return expert_load;
   double tokens = 0, requests = 0;
   for (const RankBatch& batch : batch_) {
     tokens += batch.decode_tokens + batch.prefill_tokens;
@@ -63,16 +63,16 @@ bool ServingEngine::begin(double now_s, double& duration_s) {
   if (has_prefill())
     for (std::uint32_t r = 0; r < shape_.ranks; ++r) compose_prefill(r);
   StepTime time;
-  ExpertLoad expert_load;
+  ExpertLoad drawn;
   if (decoding_ == 0 && chunks_.empty()) {
     if (posted_.empty()) return false;
     for (const RankBatch& batch : batch_) time.host_s = std::max(time.host_s, batch.host_s + batch.host_behind_s);
     time.total_s = time.host_s;
   } else {
-    expert_load = draw_load(now_s);
-    time = model_->step(batch_, expert_load);
-    if (expert_load.link_taken > 0) {
-      ExpertLoad alone = expert_load;
+    drawn = draw_load(now_s);
+    time = model_->step(batch_, drawn);
+    if (drawn.link_taken > 0) {
+      ExpertLoad alone = drawn;
       alone.link_taken = 0;
       totals_.eplb_slowdown_s += time.total_s - model_->step(batch_, alone).total_s;
     }
@@ -84,7 +84,7 @@ bool ServingEngine::begin(double now_s, double& duration_s) {
   if (flowing_) {
     collapsed_ = time;
     iteration_s_ = time.total_s;
-    flow_.begin(*model_, batch_, expert_load, time.total_s, now_s);
+    flow_.begin(*model_, batch_, drawn, time.total_s, now_s);
     if (totals_.iterations % basis_every == 0) {
       totals_.layered_collapsed_s += time.total_s;
       totals_.layered_expected_s += time.total_s * flow_.expected_ratio();
@@ -93,7 +93,7 @@ bool ServingEngine::begin(double now_s, double& duration_s) {
   }
   if (shape_.layers > 0 && time.total_s > time.host_s) {
     const double collapsed_s = time.total_s;
-    layered_.plan(*model_, batch_, expert_load, time);
+    layered_.plan(*model_, batch_, drawn, time);
     layered_.next(duration_s);
     if (totals_.iterations % basis_every == 0) {
       totals_.layered_collapsed_s += collapsed_s;
@@ -135,7 +135,7 @@ void ServingEngine::choose_verify_length() {
   for (int length = 0; length <= drafts; ++length) {
     fill_decode(1 + length);
     kept.push_back(acceptance_.kept(length));
-    seconds.push_back(model_->step(batch_, experts_ ? experts_->peek() : ExpertLoad{}).total_s);
+    seconds.push_back(model_->step(batch_, experts_ ? experts_->peek() : expert_load).total_s);
   }
   verify_ = chosen_verify_ = best_verify_length(kept, seconds);
   chosen_for_ = decoding_;

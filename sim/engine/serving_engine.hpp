@@ -129,6 +129,7 @@ class ServingEngine {
   std::int64_t grown_reserved(std::uint32_t rank) const { return ranks_[rank].grown_reserved; }
   std::int64_t decode_need(const Request& request) const;
   void check() const;                                             // recomputes every incremental sum
+  ExpertLoad expert_load{};                                       // without expert state
   void use_experts(std::shared_ptr<EngineExperts> experts) { experts_ = std::move(experts); }
   EngineExperts* experts() const { return experts_.get(); }       // null: balanced routing
 

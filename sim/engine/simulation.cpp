@@ -32,6 +32,7 @@ Simulation::Simulation(const SimulationOptions& options, Load& load, Network& ne
     for (std::uint32_t e = 0; e < pool.engines; ++e) {
       const auto index = static_cast<std::uint32_t>(engines_.size());
       engines_.emplace_back(index, pool.shape, *pool.model, options_.acceptance, options.seed, arena_, static_cast<EngineEvents&>(*this));
+      engines_.back().expert_load = pool.expert_load;
       places_.push_back(placed[p][e]);
       outcome_.engine_rack.push_back(placed[p][e].rack);
       outcome_.engine_first_gpu.push_back(placed[p][e].first_gpu);

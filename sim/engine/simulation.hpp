@@ -31,6 +31,7 @@ struct PoolOptions {
   EngineShape shape;
   std::uint32_t engines = 1;
   const StepModel* model = nullptr;   // borrowed
+  ExpertLoad expert_load{};           // of every step, where there is no expert state; borrowed sources
 };
 
 struct SimulationOptions {

@@ -8,6 +8,7 @@
 #include "sim/engine/build.hpp"
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/result.hpp"
+#include "sim/policy/expert_demand.hpp"
 #include "tests/support/small_rack.hpp"
 
 using namespace rackcast;
@@ -111,7 +112,12 @@ std::string fused_kernel(const char* range_ratio) {
                      "workload: {kind: closed_loop, concurrency: 64, input: 8K, output: 96, requests: 192, range_ratio: ") + range_ratio + "}\n";
 }
 
-constexpr ExpertLoad skewed{.rows_max = 1.8, .touched_max = 1.0, .ingress_max = 1.5};
+struct OneBusyRank final : DemandSource {
+  StepDemand demand;
+  OneBusyRank() { demand.add_layer(std::vector<ExpertDemand>{{1.8, 1.0, 1.5}}); }
+  const StepDemand& at(double) override { return demand; }
+} busy;
+const ExpertLoad skewed{.main = &busy, .draft = &busy};
 
 }  // namespace
 
