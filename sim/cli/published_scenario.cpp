@@ -72,7 +72,8 @@ int most_requests(const PublishedRow& row, int workers, int users) {
 
 // Decode iterations that a prompt and its first token wait in single-node launches of InferenceX. SGLang looks for new
 // requests every scheduler-recv-interval iterations, 10 below 16 users and 30 from there on: half of it on average.
-// TensorRT-LLM sends answers every stream_interval 10 iterations, the first tokens, too; with data-parallel attention a
+// TensorRT-LLM sends answers every stream_interval 10 iterations, the first tokens, too (assumed after looking at published
+// TTFTs; not confirmed by its source); with data-parallel attention a
 // prompt waits until every rank has one, for at most timeout_iters 60 iterations.
 double waited_iterations(const PublishedRow& row) {
   constexpr double stream_interval = 10, timeout = 60;
