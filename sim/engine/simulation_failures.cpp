@@ -4,24 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/random.hpp"
 #include "sim/engine/simulation.hpp"
 
 namespace rackcast {
 
 namespace {
-
-// Exponential and uniform draws of the k-th failure of a source, from a seed of their own.
-struct FailureDraws {
-  std::uint64_t state;
-  double uniform() {  // SplitMix64
-    state += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-  }
-  std::uint32_t below(std::uint32_t n) { return std::min(n - 1, static_cast<std::uint32_t>(uniform() * n)); }
-};
 
 // An engine does not survive these.
 bool takes_engine(const FailureRecord& f) {
@@ -53,9 +41,10 @@ void Simulation::plan_failure(std::uint32_t source, double at_s, std::uint32_t e
 
 void Simulation::plan_random_failure(std::uint32_t s, double after_s) {
   const FailureSource& source = options_.failures.sources[s];
-  FailureDraws draws{options_.seed * 0x9e3779b97f4a7c15ULL + (std::uint64_t{s} << 32) + outcome_.failures.size()};
+  NumpyRandom draws = random_stream(options_.seed, "failure", (std::uint64_t{s} << 32) + outcome_.failures.size());
   const double wait_s = -source.every_s * std::log(1.0 - draws.uniform());
-  const std::uint32_t engine = source.first_engine + draws.below(source.engines), gpu = draws.below(source.gpus);
+  const std::uint32_t engine = source.first_engine + static_cast<std::uint32_t>(draws.below(source.engines));
+  const std::uint32_t gpu = static_cast<std::uint32_t>(draws.below(source.gpus));
   plan_failure(s, after_s + wait_s, engine, gpu);
 }
 
