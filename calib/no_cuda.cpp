@@ -8,7 +8,7 @@ namespace rackcast::calib {
 static const char* const reason = "this rackcast-calib was built without CUDA: build it where nvcc is (-DRACKCAST_CUDA=ON)";
 
 RunOutcome run_points(const RunRequest&) { throw Unavailable(reason); }
-bool run_bench(RunRequest, const std::vector<const kernels::Family*>&) { throw Unavailable(reason); }
+bool run_bench(const RunRequest&, const std::vector<const kernels::Family*>&) { throw Unavailable(reason); }
 RunOutcome run_world(const WorldRequest&) { throw Unavailable(reason); }
 bool is_communication(const kernels::Family&) { return true; }
 

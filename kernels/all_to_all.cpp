@@ -41,7 +41,7 @@ Shape shape_of(const Point& p) {
   Shape s;
   s.set("part", p.part).set("path", p.path).set("ranks", p.ranks).set("tokens", p.tokens).set("hidden", p.model.hidden);
   // Redundant slots fill up the last rank, as an engine of that width needs.
-  s.set("top_k", p.model.top_k).set("experts", (p.model.experts + p.ranks - 1) / p.ranks * p.ranks);
+  s.set("top_k", p.model.top_k).set("experts", int64_t{(p.model.experts + p.ranks - 1) / p.ranks} * p.ranks);
   s.set("payload", p.payload).set("routing", p.routing).set("ctas", p.ctas);
   return s;
 }

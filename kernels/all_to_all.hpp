@@ -8,7 +8,6 @@
 
 namespace rackcast::kernels {
 
-const Family& all_to_all_family();
 a2a::Shape a2a_shape(const Shape& shape);  // capacity = tokens
 
 }  // namespace rackcast::kernels

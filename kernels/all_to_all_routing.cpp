@@ -98,7 +98,7 @@ Volume volume(const Shape& shape, const std::vector<RankTokens>& ranks) {
     for (int t = 0; t < ranks[source].tokens; ++t) {
       std::set<int32_t> destinations;
       for (int j = 0; j < shape.top_k; ++j)
-        destinations.insert(ranks[source].expert[static_cast<std::size_t>(t * shape.top_k + j)] / shape.experts_per_rank);
+        destinations.insert(ranks[source].expert[static_cast<std::size_t>(int64_t{t} * shape.top_k + j)] / shape.experts_per_rank);
       v.copies += static_cast<int64_t>(destinations.size());
       for (int32_t d : destinations) {
         if (d == static_cast<int32_t>(source)) continue;

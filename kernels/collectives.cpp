@@ -34,7 +34,7 @@ class Collectives final : public Family {
         for (int64_t bytes = unit; bytes < most; bytes *= step) sizes.push_back(bytes);
         for (const int64_t bytes : sizes) {
           Shape s;
-          s.set("collective", collective).set("ranks", ranks).set("bytes", bytes / (16 * ranks) * 16 * ranks);
+          s.set("collective", collective).set("ranks", ranks).set("bytes", bytes / (int64_t{16} * ranks) * 16 * ranks);
           out.push_back(std::move(s));
         }
       }

@@ -8,8 +8,6 @@
 
 namespace rackcast::kernels {
 
-const Family& collectives_family();
-
 // 2(n-1)/n for all_reduce, (n-1)/n for the others.
 double bus_factor(const std::string& collective, int ranks);
 

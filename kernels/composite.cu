@@ -8,11 +8,6 @@
 #include "sim/base/error.hpp"
 
 namespace rackcast::kernels {
-
-const Family& attention_layer_family();
-const Family& decode_layer_family();
-const Family& draft_block_family();
-
 namespace {
 
 const Launcher& launcher_of(const std::string& name) {

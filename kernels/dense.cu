@@ -9,8 +9,6 @@
 #include "sim/base/error.hpp"
 
 namespace rackcast::kernels {
-const Family& dense_family();
-
 namespace {
 
 constexpr float code_sigma = 60.0f;

@@ -87,6 +87,8 @@ __device__ inline float warp_sum(float value) {
   return value;
 }
 
+__device__ inline float low_bf16(std::uint32_t pair) { return __uint_as_float(pair << 16); }
+__device__ inline float high_bf16(std::uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
 __device__ inline std::uint32_t pack_bf16(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   std::uint32_t bits;

@@ -15,6 +15,9 @@ namespace rackcast::kernels {
 // Unavailable when the driver or the GPU is missing, InternalError otherwise.
 void cuda_check(cudaError_t status, const char* expression, const char* file, int line);
 
+// Blocks of a grid that gives count items to a_block each.
+inline unsigned blocks_for(std::size_t count, std::size_t a_block) { return static_cast<unsigned>((count + a_block - 1) / a_block); }
+
 // Device memory of count elements of T.
 template <typename T>
 class DeviceBuffer;

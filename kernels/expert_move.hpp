@@ -6,6 +6,4 @@
 
 namespace rackcast::kernels {
 
-const Family& expert_move_family();
-
 }  // namespace rackcast::kernels

@@ -2,10 +2,6 @@
 
 namespace rackcast::kernels {
 
-#define RACKCAST_FAMILY(name) const Family& name##_family();
-#include "kernels/families.def"
-#undef RACKCAST_FAMILY
-
 std::span<const Family* const> families() {
   static const std::vector<const Family*> all = {
 #define RACKCAST_FAMILY(name) &name##_family(),

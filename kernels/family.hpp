@@ -53,6 +53,9 @@ class Family {
 };
 
 std::span<const Family* const> families();             // in the order of families.def
+#define RACKCAST_FAMILY(name) const Family& name##_family();
+#include "kernels/families.def"
+#undef RACKCAST_FAMILY
 const Family* find_family(std::string_view name);      // null when there is none
 
 }  // namespace rackcast::kernels

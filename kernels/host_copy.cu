@@ -2,8 +2,6 @@
 #include "kernels/device.hpp"
 
 namespace rackcast::kernels {
-const Family& host_copy_family();
-
 namespace {
 
 class PinnedBytes {

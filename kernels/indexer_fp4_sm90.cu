@@ -1,40 +1,34 @@
-// Index logits of fp4 keys on Hopper. As in indexer_sm90.cu keys are the 64 rows of a product and (token, head) its columns (up to
-// 128), and all tiles of all column groups form one line that the CTAs share evenly. Keys stay fp4 up to the registers: a warpgroup
-// copies their bytes into a ring, and the two that multiply expand them straight into the product's A fragments. The order
-// of the 128 values does not matter to a dot product, so a thread takes 32 in a row (one scale's group) as its share of the
-// four steps, and queries are laid out in that order when they come into shared memory.
+// Index logits of fp4 keys on Hopper (frame in index_line_sm90.cuh), up to 128 columns. Keys stay fp4 up to the registers: a
+// warpgroup copies their bytes into the ring, and the two that multiply expand them straight into the product's A fragments.
+// The order of the 128 values does not matter to a dot product, so a thread takes 32 in a row (one scale's group) as its
+// share of the four steps, and queries are laid out in that order when they come into shared memory.
 #include "kernels/device.cuh"
-#include "kernels/device.hpp"
-#include "kernels/hopper.cuh"
 #include "kernels/hopper_wgmma.cuh"
 #include "kernels/index_keys.cuh"
-#include "kernels/indexer_kernels.hpp"
+#include "kernels/index_line_sm90.cuh"
 
 namespace rackcast::kernels {
 namespace {
 
-constexpr int tile_keys = 64;
+constexpr int tile_keys = index_tile_keys;
 constexpr int code_bytes = index_dims / 2;
-constexpr int stage_bytes = tile_keys * (code_bytes + 4);  // codes, then scales
-constexpr int stages = 20;
 
-template <int columns>
-struct Fp4Shared {
-  static constexpr int query = 0;
-  static constexpr int keys = columns * index_dims < 8192 ? 8192 : columns * index_dims;
-  static constexpr int barriers = keys + stages * stage_bytes;
-  static constexpr int bytes = barriers + stages * 16 + 1024;
+struct Fp4Keys {
+  static constexpr int stages = 20;
+  static constexpr int stage_bytes = tile_keys * (code_bytes + 4);  // codes, then scales
+  template <int columns>
+  __device__ static void copy(const IndexerParams& p, const IndexLine& line, std::uint32_t base, std::int64_t begin, std::int64_t end);
+  template <int columns, int heads>
+  __device__ static void weigh(const IndexerParams& p, const IndexLine& line, std::uint32_t base, std::int64_t begin, std::int64_t end, int warpgroup);
 };
 
-struct Fp4Line {  // the line of tiles: group-major
-  int tokens_per_group, groups_per_request, tiles_per_group;
-};
+#if RACKCAST_HAVE_WGMMA
 
 // A CTA's stretch of the line within one group: tiles first..last-1, the first being the CTA's tile number `number`.
 struct Stretch {
   int request, group_of_request, first, last;
   std::int64_t number;
-  __device__ Stretch(const Fp4Line& line, std::int64_t at, std::int64_t begin, std::int64_t end) {
+  __device__ Stretch(const IndexLine& line, std::int64_t at, std::int64_t begin, std::int64_t end) {
     const int group = static_cast<int>(at / line.tiles_per_group);
     request = group / line.groups_per_request;
     group_of_request = group % line.groups_per_request;
@@ -46,22 +40,20 @@ struct Stretch {
   __device__ int tiles() const { return last - first; }
 };
 
-#if RACKCAST_HAVE_WGMMA
-
 // Where the CTA's n-th tile lies in the ring, and the parity of its round.
 struct Slot {
   int stage;
   std::uint32_t parity;
   __device__ explicit Slot(std::int64_t number) {
     const auto n = static_cast<std::uint32_t>(number);
-    stage = static_cast<int>(n % stages);
-    parity = n / stages & 1;
+    stage = static_cast<int>(n % Fp4Keys::stages);
+    parity = n / Fp4Keys::stages & 1;
   }
 };
 
 template <int columns>
-__device__ inline void copy_codes(const IndexerParams& p, const Fp4Line& line, std::uint32_t base, std::int64_t begin, std::int64_t end) {
-  using Shared = Fp4Shared<columns>;
+__device__ void Fp4Keys::copy(const IndexerParams& p, const IndexLine& line, std::uint32_t base, std::int64_t begin, std::int64_t end) {
+  using Shared = IndexShared<Fp4Keys, columns>;
   const int thread = threadIdx.x - 256, row = thread >> 1, half = thread & 1;  // two threads a key, 32 B each
   for (std::int64_t at = begin; at < end;) {
     const Stretch stretch(line, at, begin, end);
@@ -91,7 +83,7 @@ __device__ inline void copy_codes(const IndexerParams& p, const Fp4Line& line, s
         const int bytes = real ? 4 : 0;
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target + tile_keys * code_bytes + row * 4), "l"(scales), "r"(bytes));
       }
-      asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(full) : "memory");
+      mbarrier_arrive_after_copies(full);
     }
     at += stretch.tiles();
   }
@@ -134,8 +126,8 @@ __device__ inline KeyShare expand_share(std::uint32_t codes_at, std::uint32_t sc
 // A warpgroup takes `together` tiles in a row: while the products of one run, it expands the next, and their sums over the
 // heads, long chains of additions each, overlap.
 template <int columns, int heads>
-__device__ inline void weigh_fp4_tiles(const IndexerParams& p, const Fp4Line& line, std::uint32_t base, std::int64_t begin, std::int64_t end, int warpgroup) {
-  using Shared = Fp4Shared<columns>;
+__device__ void Fp4Keys::weigh(const IndexerParams& p, const IndexLine& line, std::uint32_t base, std::int64_t begin, std::int64_t end, int warpgroup) {
+  using Shared = IndexShared<Fp4Keys, columns>;
   constexpr int tokens = columns / heads, together = columns == 32 ? 4 : 2;
   const int lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) & 3, row0 = warp * 16 + (lane >> 2), pair = lane & 3;
   const std::uint64_t queries = swizzled_tile(base + Shared::query);
@@ -154,7 +146,7 @@ __device__ inline void weigh_fp4_tiles(const IndexerParams& p, const Fp4Line& li
         const int column = 8 * j + 2 * pair + i;
         weight[2 * j + i] = column < group_tokens * heads ? __ldg(p.weights + out_row * heads + column) : 0.f;
       }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    async_proxy_fence();
     named_barrier(1, 256);
     for (int tile = stretch.first + warpgroup * together; tile < stretch.last; tile += 2 * together) {
       float dots[together][columns / 2];
@@ -186,10 +178,7 @@ __device__ inline void weigh_fp4_tiles(const IndexerParams& p, const Fp4Line& li
       }
       wgmma_wait<0>();
 #pragma unroll
-      for (int u = 0; u < together; ++u) {
-#pragma unroll
-        for (int i = 0; i < columns / 2; ++i) asm volatile("" : "+f"(dots[u][i])::"memory");
-      }
+      for (int u = 0; u < together; ++u) accumulators_fence(dots[u]);
       float sum[together][tokens][2][2];  // two chains each
 #pragma unroll
       for (int u = 0; u < together; ++u)
@@ -224,58 +213,17 @@ __device__ inline void weigh_fp4_tiles(const IndexerParams& p, const Fp4Line& li
 
 #endif
 
-template <int columns, int heads>
-__global__ void __launch_bounds__(384, 1) indexer_fp4_kernel(const __grid_constant__ IndexerParams p, const __grid_constant__ Fp4Line line) {
-#if RACKCAST_HAVE_WGMMA
-  using Shared = Fp4Shared<columns>;
-  extern __shared__ std::uint8_t shared_memory[];
-  const std::uint32_t base = (shared_address(shared_memory) + 1023u) & ~1023u;
-  if (threadIdx.x == 0) {
-    for (int stage = 0; stage < stages; ++stage) {
-      mbarrier_init(base + Shared::barriers + stage * 16, 128);
-      mbarrier_init(base + Shared::barriers + stage * 16 + 8, 4);
-    }
-    mbarrier_init_fence();
-  }
-  __syncthreads();
-  const std::int64_t total = static_cast<std::int64_t>(line.tiles_per_group) * line.groups_per_request * p.requests;
-  const std::int64_t first = total * blockIdx.x / gridDim.x, last = total * (blockIdx.x + 1) / gridDim.x;
-  const int warpgroup = threadIdx.x >> 7;
-  if (warpgroup == 2) {
-    registers_down<40>();
-    copy_codes<columns>(p, line, base, first, last);
-  } else {
-    registers_up<232>();
-    weigh_fp4_tiles<columns, heads>(p, line, base, first, last, warpgroup);
-  }
-#else
-  __trap();
-#endif
-}
-
-template <int columns, int heads>
-void launch_fp4(const IndexerParams& params, int sm_count, Stream stream) {
-  constexpr int bytes = Fp4Shared<columns>::bytes;
-  static const cudaError_t prepared = cudaFuncSetAttribute(indexer_fp4_kernel<columns, heads>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  RACKCAST_CUDA_CHECK(prepared);
-  const int tokens = params.blocks ? 1 : columns / heads;
-  const Fp4Line line{tokens, (params.query_tokens + tokens - 1) / tokens, (params.key_count + tile_keys - 1) / tile_keys};
-  const std::int64_t total = static_cast<std::int64_t>(line.tiles_per_group) * line.groups_per_request * params.requests;
-  indexer_fp4_kernel<columns, heads><<<static_cast<unsigned>(total < sm_count ? total : sm_count), 384, bytes, stream>>>(params, line);
-  RACKCAST_LAUNCH_CHECK();
-}
-
 }  // namespace
 
 void indexer_fp4_sm90(const IndexerParams& params, int sm_count, Stream stream) {
   const int together = params.blocks ? 1 : params.query_tokens;
   if (params.heads == 64) {
-    if (together > 1) launch_fp4<128, 64>(params, sm_count, stream);
-    else launch_fp4<64, 64>(params, sm_count, stream);
+    if (together > 1) launch_index<Fp4Keys, 128, 64>(params, sm_count, stream);
+    else launch_index<Fp4Keys, 64, 64>(params, sm_count, stream);
   } else {
-    if (together > 2) launch_fp4<128, 32>(params, sm_count, stream);
-    else if (together == 2) launch_fp4<64, 32>(params, sm_count, stream);
-    else launch_fp4<32, 32>(params, sm_count, stream);
+    if (together > 2) launch_index<Fp4Keys, 128, 32>(params, sm_count, stream);
+    else if (together == 2) launch_index<Fp4Keys, 64, 32>(params, sm_count, stream);
+    else launch_index<Fp4Keys, 32, 32>(params, sm_count, stream);
   }
 }
 

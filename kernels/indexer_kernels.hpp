@@ -20,7 +20,6 @@ struct IndexerParams {
   bool fp4 = false;                       // format of the keys
 };
 
-const Family& indexer_family();
 void indexer_portable(const IndexerParams& params, Stream stream);
 void indexer_sm90(const IndexerParams& params, int sm_count, Stream stream);      // fp8 keys
 void indexer_fp4_sm90(const IndexerParams& params, int sm_count, Stream stream);

@@ -23,10 +23,10 @@ BlockPlaces draw_places(int64_t block_bytes, int64_t blocks, int64_t buffer_byte
 
 namespace {
 
-constexpr int64_t KiB = 1024;
-constexpr int64_t MiB = 1024 * KiB;
-constexpr int64_t most_bytes_peer = 1024 * MiB;  // of one transfer
-constexpr int64_t most_bytes_host = 256 * MiB;   // pinned memory takes long to get
+constexpr int64_t kib = 1024;
+constexpr int64_t mib = 1024 * kib;
+constexpr int64_t most_bytes_peer = 1024 * mib;  // of one transfer
+constexpr int64_t most_bytes_host = 256 * mib;   // pinned memory takes long to get
 
 Shape shape_of(const char* path, const char* direction, int64_t bytes, int64_t blocks) {
   Shape s;
@@ -47,14 +47,14 @@ class KvPush final : public Family {
   }
   std::vector<Shape> grid(Grid grid) const override {
     std::vector<Shape> out;
-    std::vector<int64_t> bytes = {4 * KiB, 45 * KiB, 256 * KiB, 16 * MiB};
+    std::vector<int64_t> bytes = {4 * kib, 45 * kib, 256 * kib, 16 * mib};
     std::vector<int64_t> blocks = {1, 101, 1000, 10000};
     if (grid == Grid::full) {
-      bytes = {KiB / 2, 4 * KiB, 16 * KiB, 45 * KiB, 256 * KiB, MiB, 16 * MiB};
+      bytes = {kib / 2, 4 * kib, 16 * kib, 45 * kib, 256 * kib, mib, 16 * mib};
       blocks = {1, 16, 101, 1000, 10000, 100000};
     }
     if (grid == Grid::sanitize) {
-      bytes = {KiB / 2, 45 * KiB};
+      bytes = {kib / 2, 45 * kib};
       blocks = {3};
     }
     for (const char* direction : {"push", "pull", "local", "to_host", "from_host"})
@@ -65,7 +65,7 @@ class KvPush final : public Family {
     if (grid != Grid::sanitize) {
       for (const char* direction : {"push", "pull", "local"}) {
         for (const char* path : {"copy", "kernel"}) out.push_back(shape_of(path, direction, most_bytes_peer / 2, 1));
-        for (const char* path : {"copy", "batch", "kernel", "staged"}) out.push_back(shape_of(path, direction, 256 * KiB, 4000));
+        for (const char* path : {"copy", "batch", "kernel", "staged"}) out.push_back(shape_of(path, direction, 256 * kib, 4000));
       }
     }
     return unique(std::move(out));
@@ -82,7 +82,7 @@ class KvPush final : public Family {
   }
   std::vector<Bar> bars() const override {
     // 70% of what a copy reaches on the H200 (4.3 TB/s, bytes read and written).
-    return {{shape_of("kernel", "local", 256 * KiB, 4000), "cold", Quantity::hbm_gb_s, 0.7 * 4300, 3600, ""}};
+    return {{shape_of("kernel", "local", 256 * kib, 4000), "cold", Quantity::hbm_gb_s, 0.7 * 4300, 3600, ""}};
   }
 
  private:

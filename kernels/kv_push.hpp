@@ -10,8 +10,6 @@
 
 namespace rackcast::kernels {
 
-const Family& kv_push_family();
-
 // Where the blocks lie: distinct places of a buffer with twice as many places as blocks (as many, when that would be more
 // than the buffer may be), in random order. Offsets in bytes.
 struct BlockPlaces {

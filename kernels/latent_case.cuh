@@ -42,7 +42,7 @@ struct LatentOutputs {
   }
   void combine(const float* sink, Stream stream) const {
     if (plan.splits > 1)
-      combine_splits({partial_out.data(), partial_lse.data(), plan.splits, items * tiles(), tiles(), rows, sink, out.data(), lse.data()}, stream);
+      combine_splits({partial_out.data(), partial_lse.data(), plan.splits, items * tiles(), tiles(), rows, sink, reinterpret_cast<std::uint16_t*>(out.data()), lse.data()}, stream);
   }
   void poison_all() const {
     poison(out.data(), out.bytes());

@@ -1,5 +1,6 @@
 #include "kernels/device.cuh"
 #include "kernels/device.hpp"
+#include "kernels/early_launch.hpp"
 #include "kernels/latent_splits.hpp"
 
 namespace rackcast::kernels {
@@ -48,16 +49,7 @@ __global__ void __launch_bounds__(128) combine_kernel(CombineParams p) {
 }  // namespace
 
 void combine_splits(const CombineParams& params, Stream stream) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(params.groups * 16));
-  config.blockDim = dim3(128);
-  config.stream = stream;
-  cudaLaunchAttribute early;
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &early;
-  config.numAttrs = 1;
-  RACKCAST_CUDA_CHECK(cudaLaunchKernelEx(&config, combine_kernel, params));
+  launch_early({static_cast<unsigned>(params.groups * 16), 128, stream}, combine_kernel, params);
 }
 
 }  // namespace rackcast::kernels

@@ -1,8 +1,8 @@
 // Splitting the KV rows of few queries over many SMs, and putting the parts together again.
 #pragma once
-#include "kernels/launcher.hpp"
+#include <cstdint>
 
-struct __nv_bfloat16;
+#include "kernels/launcher.hpp"
 
 namespace rackcast::kernels {
 
@@ -21,7 +21,7 @@ struct CombineParams {
   int tiles = 1;                       // row tiles that belong together...
   int rows = 64;                       // ...and their real rows; the last tile's rest is padding
   const float* sink = nullptr;         // [64], by row of the tile; null: none
-  __nv_bfloat16* out = nullptr;        // [groups / tiles][rows][512]
+  std::uint16_t* out = nullptr;        // bf16 [groups / tiles][rows][512]
   float* lse = nullptr;                // [groups / tiles][rows]
 };
 // Its prologue overlaps the tail of the kernel before it in the stream (programmatic dependent launch).

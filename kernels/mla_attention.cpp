@@ -1,5 +1,7 @@
 #include "kernels/mla_attention.hpp"
 
+#include <algorithm>
+
 namespace rackcast::kernels {
 
 double mla_visible_rows(double context, double query_tokens) {
@@ -46,20 +48,21 @@ class MlaAttention final : public Family {
     return unique(shapes);
   }
   Work work(const Shape& shape) const override {
-    const double requests = static_cast<double>(shape.number("requests")), context = static_cast<double>(shape.number("context"));
-    const double heads = static_cast<double>(shape.number("heads")), query_tokens = static_cast<double>(shape.number("query_tokens"));
+    const std::int64_t requests = shape.number("requests"), context = shape.number("context"), least = shape.number("query_tokens");
+    const double heads = static_cast<double>(shape.number("heads")), query_tokens = static_cast<double>(least);
     const bool ragged = shape.text("lengths") == "ragged";
     double visible = 0, rows = 0;
-    for (double r = 0; r < requests; ++r) {
-      const double length = ragged ? static_cast<double>(static_cast<std::int64_t>(context * (r + 1) / requests)) : context;
-      visible += mla_visible_rows(length < query_tokens ? query_tokens : length, query_tokens);
-      rows += length < query_tokens ? query_tokens : length;
+    for (std::int64_t r = 0; r < requests; ++r) {
+      const auto length = static_cast<double>(std::max(ragged ? context * (r + 1) / requests : context, least));
+      visible += mla_visible_rows(length, query_tokens);
+      rows += length;
     }
     Work work;
     work.flop = visible * heads * 2 * (mla_qk_dims + mla_value_dims);
-    const double tile_rows = static_cast<double>((static_cast<std::int64_t>(heads * query_tokens) + 63) / 64 * 64);
+    const std::int64_t tiles = (static_cast<std::int64_t>(heads * query_tokens) + 63) / 64;  // of 64 rows
+    const double tile_rows = static_cast<double>(tiles * 64);
     work.flop_padded = work.flop * tile_rows / (heads * query_tokens);
-    work.bytes_hbm = rows * mla_qk_dims * 2 + requests * query_tokens * heads * (mla_qk_dims * 2 + mla_value_dims * 2 + 4);
+    work.bytes_hbm = rows * mla_qk_dims * 2 + static_cast<double>(requests) * query_tokens * heads * (mla_qk_dims * 2 + mla_value_dims * 2 + 4);
     return work;
   }
   std::vector<Bar> bars() const override {

@@ -10,9 +10,6 @@
 #include "kernels/sparse_attention.hpp"
 
 namespace rackcast::kernels {
-
-const Family& mla_attention_family();
-
 namespace {
 
 constexpr double softmax_scale = 0.07216878364870322;  // 192^-1/2: the head dimension before absorption

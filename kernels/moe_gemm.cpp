@@ -163,8 +163,8 @@ class MoeGemm final : public Family {
     Work work;
     for (const std::int32_t count : counts) {
       work.touched += count > 0;
-      padded += count / 128 * 128;
       const int rest = count % 128;
+      padded += count - rest;
       padded += rest == 0 ? 0 : rest <= 8 ? 8 : rest <= 16 ? 16 : rest <= 32 ? 32 : rest <= 64 ? 64 : 128;
     }
     work.flop = rows * 2 * matrices * hidden * inter;

@@ -278,7 +278,6 @@ class MoeGemmLauncher final : public Launcher {
 
 }  // namespace
 
-const Family& moe_gemm_family();
 const Family& MoeGemmLauncher::family() const { return moe_gemm_family(); }
 
 void launch_grouped_up(const GroupedProduct& product, bool mxfp4, GroupedKernel kernel, int sm_count, Stream stream) {

@@ -14,8 +14,6 @@
 #include "sim/base/error.hpp"
 
 namespace rackcast::kernels {
-const Family& moe_layer_family();
-
 namespace {
 
 constexpr int align = 8;

@@ -2,11 +2,10 @@
 #include <algorithm>
 
 #include "kernels/device.hpp"
+#include "kernels/early_launch.hpp"
 #include "sim/base/error.hpp"
 
 namespace rackcast::kernels {
-const Family& node_chain_family();
-
 namespace {
 
 // Waits for the kernel before it (nothing to wait for without programmatic launch), lets the next one start at once.
@@ -30,18 +29,9 @@ class ChainCase final : public Case {
 
   void launch(int, Stream stream) override {
     for (int node = 0; node < nodes_; ++node) {
-      cudaLaunchConfig_t config = {};
-      config.gridDim = dim3(static_cast<unsigned>(blocks_));
-      config.blockDim = dim3(128);
-      config.stream = stream;
-      cudaLaunchAttribute attribute = {};
-      attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-      attribute.val.programmaticStreamSerializationAllowed = 1;
-      config.attrs = &attribute;
-      config.numAttrs = pdl_ ? 1 : 0;
       const int* in = values_[node % 2].data();
       int* out = values_[(node + 1) % 2].data();
-      RACKCAST_CUDA_CHECK(add_ ? cudaLaunchKernelEx(&config, link_kernel<true>, in, out, blocks_) : cudaLaunchKernelEx(&config, link_kernel<false>, in, out, blocks_));
+      launch_early({static_cast<unsigned>(blocks_), 128, stream, pdl_}, add_ ? link_kernel<true> : link_kernel<false>, in, out, blocks_);
     }
   }
 

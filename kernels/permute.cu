@@ -10,8 +10,6 @@
 #include "sim/base/error.hpp"
 
 namespace rackcast::kernels {
-const Family& permute_family();
-
 namespace {
 
 class PermuteCase final : public Case {

@@ -11,8 +11,6 @@
 #include "sim/base/error.hpp"
 
 namespace rackcast::kernels {
-const Family& route_family();
-
 namespace {
 
 // A warp a token; a lane holds every 32nd expert. top_k rounds of: best of the lane, best of the warp, strike it out.

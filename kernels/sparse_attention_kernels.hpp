@@ -6,7 +6,6 @@
 namespace rackcast::kernels {
 
 struct LatentParams;
-const Family& sparse_attention_family();
 
 // With params.splits > 1 partial results only: follow with combine_splits (latent_splits.hpp).
 void sparse_attention_portable(const LatentParams& params, KvFormat format, Stream stream);

@@ -17,7 +17,6 @@ struct TopkParams {
   std::int32_t* chosen = nullptr; // [rows][k]
 };
 
-const Family& topk_family();
 // CTAs that share a row; recorded as the case's detail.
 int topk_cluster(const TopkParams& params, int sm_count);
 void topk_select(const TopkParams& params, int cluster, Stream stream);

@@ -252,12 +252,13 @@ RunOutcome run_points(const RunRequest& request) {
   return outcome;
 }
 
-bool run_bench(RunRequest request, const std::vector<const kernels::Family*>& families) {
+bool run_bench(const RunRequest& how, const std::vector<const kernels::Family*>& families) {
   struct Line {
     const kernels::Family* family;
     kernels::Bar bar;
   };
   std::vector<Line> lines;
+  RunRequest request = how;
   request.points.clear();
   std::map<std::string, bool> planned;
   for (const kernels::Family* family : families)

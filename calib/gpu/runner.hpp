@@ -36,6 +36,6 @@ struct RunOutcome {
 RunOutcome run_points(const RunRequest& request);
 
 // Times the bars' shapes and prints them beside what is wanted. True when every bar's lower figure was reached.
-bool run_bench(RunRequest request, const std::vector<const kernels::Family*>& families);
+bool run_bench(const RunRequest& how, const std::vector<const kernels::Family*>& families);
 
 }  // namespace rackcast::calib

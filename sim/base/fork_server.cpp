@@ -151,7 +151,9 @@ class Server {
       return tell({task.id, TaskOutcome::Kind::failed, {}, error.what(), now_s() - task.started_s, 0});
     }
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0 || (task.process = ::fork()) < 0)
+    const bool piped = ::pipe2(ends, O_CLOEXEC) == 0;
+    if (piped) task.process = ::fork();
+    if (!piped || task.process < 0)
       return tell({task.id, TaskOutcome::Kind::failed, {}, fmt::format("no new process: {}", std::strerror(errno)), 0, 0});
     if (task.process == 0) {
       ::close(ends[0]);
