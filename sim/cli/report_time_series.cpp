@@ -16,8 +16,8 @@ constexpr const char* cache_prefix = "cache.";
 
 double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
-// Means over groups of `step` samples; a group without any value is null.
-Json thinned(const CsvTable& t, const std::string& column, std::size_t step) {
+// Means (or sums) over groups of `step` samples; a group without any value is null.
+Json thinned(const CsvTable& t, const std::string& column, std::size_t step, bool sums = false) {
   Json values = Json::array();
   for (std::size_t begin = 0; begin < t.rows(); begin += step) {
     double sum = 0;
@@ -27,7 +27,7 @@ Json thinned(const CsvTable& t, const std::string& column, std::size_t step) {
         sum += *value;
         ++count;
       }
-    values.push_back(count > 0 ? Json(rounded(sum / count)) : Json(nullptr));
+    values.push_back(count > 0 ? Json(rounded(sums ? sum : sum / count)) : Json(nullptr));
   }
   return values;
 }
@@ -60,7 +60,7 @@ void add_time_series(Json& run, const std::string& path) {
     } else if (Json* engine = named(run["engines"], owner)) {
       const std::size_t last = rest.rfind('.');
       if (last != std::string::npos && is_rank(rest.substr(last + 1))) (*engine)["ranks"][rest.substr(0, last)].push_back(thinned(t, column, step));
-      else if (rest.find(' ') == std::string::npos) (*engine)["series"][rest] = thinned(t, column, step);
+      else if (rest.find(' ') == std::string::npos) (*engine)["series"][rest] = thinned(t, column, step, rest == "experts_moved");
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "sim/base/error.hpp"
 #include "sim/cli/verbs.hpp"
 #include "sim/cost/expert_load.hpp"
+#include "sim/cost/memory.hpp"
 #include "sim/cost/step_case.hpp"
 #include "sim/cost/step_model.hpp"
 #include "sim/spec/expert_files.hpp"
@@ -120,6 +121,8 @@ int run_step(const StepOptions& o, const Program& program) {
   const StepTime time = model->step(ranks, load);
   const std::vector<OperatorCost> operators = model->operators(ranks, load);
   const double tokens = batch.decode_tokens + batch.prefill_tokens;
+  if (const std::string note = padding_note(c.model.experts.count, c.redundant_experts, c.ranks); !c.tensor_parallel && !note.empty())
+    fmt::print(stderr, "note: {}\n", note);
   if (o.json) fmt::print("{}\n", as_json(time, tokens, operators).dump(2));
   else print_table(o, c, time, tokens, operators);
   return 0;

@@ -245,17 +245,37 @@ int ExpertSide::evaluate(double largest, double total, const StepDemand* demand,
   return n;
 }
 
+double ExpertSide::balanced_seconds(double largest, double total, double link_taken) const {
+  std::array<ExpertCost, max_rows> costs;
+  double sum = 0;
+  const int n = parts(balanced_work(largest, total, link_taken), costs);
+  for (int i = 0; i < n; ++i) sum += shape_.layers * costs[static_cast<std::size_t>(i)].seconds;
+  return sum;
+}
+
+double ExpertSide::uneven_seconds(double largest, double total, const StepDemand& demand, double link_taken) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < demand.layers(); ++i) sum += work_seconds(slowest_work(largest, total, demand.layer(i), link_taken));
+  return sum * shape_.layers / static_cast<double>(demand.layers());
+}
+
+// Where the demand was drawn, with `largest` at the nearest eighth of an octave: the order of steps changes nothing.
+double ExpertSide::ratio(const StepDemand& demand, double largest_over_mean) const {
+  constexpr double cells_per_octave = 8;
+  const int cell = static_cast<int>(std::lround(cells_per_octave * std::log2(std::max(1.0, largest_over_mean))));
+  for (const StepDemand::Known& known : demand.known)
+    if (known.unevenness == cell && known.asker == this) return known.ratio;
+  const double largest = demand.tokens / ranks_ * std::exp2(cell / cells_per_octave);
+  const double found = uneven_seconds(largest, demand.tokens, demand, 0) / balanced_seconds(largest, demand.tokens, 0);
+  demand.known.push_back({this, cell, found});
+  return found;
+}
+
 double ExpertSide::seconds(double largest, double total, const StepDemand* demand, double link_taken) const {
   if (total <= 0 || shape_.layers <= 0) return 0;
-  double sum = 0;
-  if (!demand || !uneven()) {
-    std::array<ExpertCost, max_rows> costs;
-    const int n = parts(balanced_work(largest, total, link_taken), costs);
-    for (int i = 0; i < n; ++i) sum += shape_.layers * costs[static_cast<std::size_t>(i)].seconds;
-    return sum;
-  }
-  for (std::size_t i = 0; i < demand->layers(); ++i) sum += work_seconds(slowest_work(largest, total, demand->layer(i), link_taken));
-  return sum * shape_.layers / static_cast<double>(demand->layers());
+  if (!demand || !uneven()) return balanced_seconds(largest, total, link_taken);
+  if (demand->tokens <= 0 || demand->tokens == total || link_taken > 0) return uneven_seconds(largest, total, *demand, link_taken);
+  return balanced_seconds(largest, total, 0) * ratio(*demand, largest * ranks_ / total);
 }
 
 std::vector<double> ExpertSide::layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const {

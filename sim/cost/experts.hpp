@@ -39,6 +39,7 @@ class ExpertSide {
   // the mean over the sampled layers of the slowest rank's parts.
   // Fills the first `n` of out and returns n; seconds are for all layers.
   int evaluate(double largest, double total, const StepDemand* demand, double link_taken, std::array<ExpertCost, max_rows>& out) const;
+  // A demand that was drawn for other than `total` tokens lends its ratio to balanced routing, which hardly moves with them.
   double seconds(double largest, double total, const StepDemand* demand, double link_taken) const;
   // Seconds of every sampled layer, if all layers were like it.
   std::vector<double> layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
@@ -65,6 +66,9 @@ class ExpertSide {
   Work slowest_work(double largest, double total, std::span<const ExpertDemand> layer, double link_taken) const;
   int parts(const Work& work, std::array<ExpertCost, max_rows>& out) const;
   double work_seconds(const Work& work) const;
+  double balanced_seconds(double largest, double total, double link_taken) const;
+  double uneven_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
+  double ratio(const StepDemand& demand, double largest_over_mean) const;
   double fused_seconds(const Work& work) const;
   double exchange_bytes(const Exchange& e, const Work& work) const;
   double exchange_seconds(const Exchange& e, const Work& work) const;

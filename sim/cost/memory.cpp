@@ -11,6 +11,13 @@
 
 namespace rackcast {
 
+std::string padding_note(int experts, int redundant, int ranks) {
+  const int slots = slots_per_rank(experts, ranks, redundant), padded = slots * ranks - experts;
+  if (experts == 0 || padded <= redundant) return {};
+  return fmt::format("{} experts and {} redundant ones do not divide by {} ranks: {} redundant ones fill {} slots a rank", experts, redundant,
+                     ranks, padded, slots);
+}
+
 namespace {
 
 using namespace literals;
@@ -52,11 +59,8 @@ void weight_lines(const Shape& s, bool with_draft, MemoryPlan& plan) {
     plan.lines.push_back({"routed experts", layers * per_layer * expert,
                           fmt::format("{} layers x {:g} experts x {:.2f} MB", layers, per_layer, expert / 1e6)});
     plan.expert_slots_per_rank = s.tensor_parallel ? s.model.experts.count : slots_of(s);
-    const int padded = plan.expert_slots_per_rank * s.ranks - s.model.experts.count;
-    if (!s.tensor_parallel && padded > s.deployment.eplb.redundant_experts)
-      plan.notes.push_back(fmt::format("{} experts and {} redundant ones do not divide by {} ranks: {} redundant ones fill {} slots a rank",
-                                       s.model.experts.count, s.deployment.eplb.redundant_experts, s.ranks, padded,
-                                       plan.expert_slots_per_rank));
+    if (std::string note = padding_note(s.model.experts.count, s.deployment.eplb.redundant_experts, s.ranks); !s.tensor_parallel && !note.empty())
+      plan.notes.push_back(std::move(note));
     if (type != s.model.experts.weights)
       plan.notes.push_back(fmt::format("{} has no FP4: routed experts are kept as FP8", s.rack.gpu.name));
   }

@@ -35,6 +35,9 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const ModelSpec& model, const RackSpec& rack, const EngineSpec& engine, EngineRole role,
                        const DeploymentSpec& deployment, double minimum_context = 0);
 
+// Experts that fill an engine's slots beyond those asked for, as a sentence; empty: none.
+std::string padding_note(int experts, int redundant, int ranks);
+
 // Throws UserError with the table when it does not fit.
 void require_fit(const MemoryPlan& plan, const std::string& who);
 

@@ -30,7 +30,7 @@ void add_expert_options(const Scenario& s, BuiltRun& run) {
   if (!eplb.static_placement.table.empty() && eplb.policy == EplbPolicy::static_placement) o.table = read_placement_table(eplb.static_placement.table);
   const double bytes = expert_parameters(s.model) * bytes_per_weight(expert_weights(s.model, s.rack.gpu));
   const int layers = static_cast<int>(moe_layers(s.model, PrefillRows::all) + moe_layers(s.model, PrefillRows::tail));
-  o.parts.push_back({"main", load.popularity, layers, s.model.experts.count, s.model.experts.top_k, bytes, 0});
+  o.parts.push_back({"main", load.popularity, layers, s.model.experts.count, s.model.experts.top_k, bytes});
   if (load.popularity.skew == ExpertSkew::counts) {
     o.parts.back().popularity.counts = read_expert_counts(load.counts_file);
     check_counts(o.parts.back().popularity.counts, load.counts_file, layers, s.model.experts.count);
@@ -38,8 +38,7 @@ void add_expert_options(const Scenario& s, BuiltRun& run) {
   const bool counts_missing = load.popularity.skew == ExpertSkew::counts && load.draft_counts_file.empty();
   if (s.deployment.speculation.draft_tokens == 0 || !s.model.draft || s.model.draft->experts == 0 || counts_missing) return;
   const DraftSpec& d = *s.model.draft;
-  const double per_request = d.kind == DraftKind::dspark ? s.deployment.speculation.draft_tokens : 1;
-  o.parts.push_back({"draft", load.popularity, d.stages, d.experts, d.top_k, bytes, per_request});
+  o.parts.push_back({"draft", load.popularity, d.stages, d.experts, d.top_k, bytes});
   if (load.popularity.skew != ExpertSkew::counts) return;
   o.parts.back().popularity.counts = read_expert_counts(load.draft_counts_file);
   check_counts(o.parts.back().popularity.counts, load.draft_counts_file, d.stages, d.experts);

@@ -48,48 +48,91 @@ EngineExperts::EngineExperts(const ExpertOptions& options, const Popularities& p
     part.popularity = popularities[p];
     part.planner = make_eplb_planner(options.eplb, shape, p == 0 ? options.table : std::vector<ExpertPlacement>{});
     part.expert_bytes = o.expert_bytes;
-    part.tokens_per_request = o.tokens_per_request;
-    const std::vector<double> topics = even(o.popularity.topics);
-    for (int l = 0; l < o.layers; ++l) part.placements.push_back(part.planner->initial(l, part.popularity->inclusion(l, topics)));
     part.library = std::make_unique<ExpertDemandLibrary>(ranks, options.eplb.replica_choice, seed * 31 + p);
     if (o.popularity.drift > 0) refresh_s_ = std::min(refresh_s_, std::max(shortest_refresh_s, o.popularity.drift_time_s / refreshes_per_drift_time));
     parts_.push_back(std::move(part));
+    place(p);
   }
   move_ = parts_.front().planner->move();
   check();
+}
+
+void EngineExperts::place(std::size_t p) {
+  Part& part = parts_[p];
+  const std::vector<double> topics = even(options_.parts[p].popularity.topics);
+  part.placements.clear();
+  for (int l = 0; l < options_.parts[p].layers; ++l) part.placements.push_back(part.planner->initial(l, part.popularity->inclusion(l, topics)));
+}
+
+void EngineExperts::restart() {
+  if (shareable()) return;  // it comes back as it was
+  if (rearrangement_) give_up_rearrangement();
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    place(p);
+    parts_[p].window.clear();
+  }
+  step_ = last_start_ = 0;
+  tokens_ = 0;
+  next_refresh_s_ = 0;
+  topic_sum_.clear();
+  rank_loads_.clear();
+}
+
+// What had arrived counts as moved, but a part that did not get to its last layer was not rearranged.
+void EngineExperts::give_up_rearrangement() {
+  Rearrangement& plan = *rearrangement_;
+  for (; plan.at < plan.stages.size(); ++plan.at) {
+    const Stage& stage = plan.stages[plan.at];
+    ExpertPartTotals& totals = parts_[stage.part].totals;
+    for (const ExpertMove& move : stage.moves) totals.moved_experts -= move.experts;
+    if (!stage.last_of_part) continue;
+    --totals.rearrangements;
+    totals.imbalance_before -= plan.imbalance_before[stage.part];
+    totals.imbalance_after -= plan.imbalance_after[stage.part];
+  }
+  rearrangement_.reset();
 }
 
 bool EngineExperts::shareable() const { return move_ == EplbMove::free; }
 
 void EngineExperts::snapshot(Part& part) {
   Snapshot now{step_, {}};
+  std::vector<double> topics = topic_sum_;
+  const double steps = std::accumulate(topics.begin(), topics.end(), 0.0);
+  if (steps <= 0) topics = even(options_.parts.front().popularity.topics);
+  else for (double& share : topics) share /= steps;
   const ExpertPartOptions& o = options_.parts[static_cast<std::size_t>(&part - parts_.data())];
-  for (int l = 0; l < o.layers; ++l) now.inclusion.push_back(part.popularity->inclusion(l, even(o.popularity.topics)));
+  for (int l = 0; l < o.layers; ++l) now.inclusion.push_back(part.popularity->inclusion(l, topics));
   part.window.push_back(std::move(now));
   const std::uint64_t window = static_cast<std::uint64_t>(options_.eplb.window);
   while (part.window.size() > 1 && part.window[1].first_step + window <= step_) part.window.pop_front();
 }
 
 void EngineExperts::refresh(Part& part) {
-  const double tokens_per_request = part.tokens_per_request > 0 ? part.tokens_per_request : tokens_ / std::max(1.0, requests_);
+  rank_loads_.clear();
   ExpertDemandLibrary::Replace replace;
   if (part.planner->every_step()) replace = [&part](std::span<const double> counts) { return part.planner->next(counts); };
-  part.library->reset(*part.popularity, part.placements, tokens_per_request, std::move(replace));
+  part.library->reset(*part.popularity, part.placements, std::move(replace));
 }
 
-ExpertLoad EngineExperts::begin_step(double now_s, double tokens, double requests) {
+ExpertLoad EngineExperts::begin_step(double now_s, double tokens, std::span<const double> topic_requests) {
   tokens_ += tokens;
-  requests_ += requests;
+  const double requests = std::accumulate(topic_requests.begin(), topic_requests.end(), 0.0);
+  RACKCAST_CHECK(requests > 0 && topic_requests.size() == topics(), "a step of no request");
+  topic_share_.assign(topic_requests.begin(), topic_requests.end());
+  topic_sum_.resize(topics());
+  for (std::size_t t = 0; t < topics(); ++t) topic_sum_[t] += topic_share_[t] /= requests;
   if (now_s >= next_refresh_s_) {
     for (Part& part : parts_) {
       part.popularity->advance(now_s);
       if (move_ != EplbMove::free) snapshot(part);
       refresh(part);
     }
+    topic_sum_.assign(topics(), 0);
     next_refresh_s_ = now_s + refresh_s_;
   }
   ++step_;
-  for (Part& part : parts_) part.library->next_step();
+  for (Part& part : parts_) part.library->next_step(topic_share_);
   Part& main = parts_.front();
   const ExpertDemand& demand = main.library->at(tokens).mean;
   main.totals.steps += 1;
@@ -140,8 +183,10 @@ void EngineExperts::plan_part(std::size_t p, Rearrangement& plan) {
     moves.push_back(expert_moves(part.placements[l], next.back()));
     for (const ExpertMove& move : moves.back()) part.totals.moved_experts += move.experts;
   }
-  part.totals.imbalance_before += mean_imbalance(part.placements, loads);
-  part.totals.imbalance_after += mean_imbalance(next, loads);
+  plan.imbalance_before.push_back(mean_imbalance(part.placements, loads));
+  plan.imbalance_after.push_back(mean_imbalance(next, loads));
+  part.totals.imbalance_before += plan.imbalance_before.back();
+  part.totals.imbalance_after += plan.imbalance_after.back();
   ++part.totals.rearrangements;
   const double layers = static_cast<double>(next.size());
   const int ranks = part.planner->shape().ranks;
@@ -168,6 +213,33 @@ void EngineExperts::start(double now_s) {
   plan.part_started_s = now_s;
   for (std::size_t p = 0; p < parts_.size(); ++p) plan_part(p, plan);
   rearrangement_ = std::move(plan);
+}
+
+const std::vector<double>& EngineExperts::rank_loads() {
+  const Part& part = parts_.front();
+  if (!rank_loads_.empty()) return rank_loads_;
+  rank_loads_.assign(static_cast<std::size_t>(part.planner->shape().ranks), 0.0);
+  if (part.planner->every_step()) {  // placed for every step: always even
+    for (double& load : rank_loads_) load = 1;
+    return rank_loads_;
+  }
+  const ExpertPartOptions& o = options_.parts.front();
+  const std::vector<double> topics = even(o.popularity.topics);
+  for (int l = 0; l < o.layers; ++l) {
+    const ExpertPlacement& placement = part.placements[static_cast<std::size_t>(l)];
+    const std::vector<double> inclusion = part.popularity->inclusion(l, topics);
+    const std::vector<double> loads = options_.eplb.replica_choice == ReplicaChoice::round_robin ? rackcast::rank_loads(placement, inclusion)
+                                                                                                 : rank_loads_balanced(placement, inclusion);
+    const double mean = std::accumulate(loads.begin(), loads.end(), 0.0) / static_cast<double>(loads.size());
+    for (std::size_t r = 0; r < loads.size(); ++r) rank_loads_[r] += loads[r] / mean / o.layers;
+  }
+  return rank_loads_;
+}
+
+double EngineExperts::experts_arrived() const {
+  double arrived = 0;
+  for (const Part& part : parts_) arrived += part.totals.moved_bytes / part.expert_bytes;
+  return arrived;
 }
 
 double EngineExperts::stage_host_s() const { return rearrangement_->stages[rearrangement_->at].host_s; }

@@ -26,7 +26,6 @@ struct ExpertPartOptions {
   ExpertPopularityOptions popularity;
   int layers = 1, experts = 1, top_k = 1;
   double expert_bytes = 0;
-  double tokens_per_request = 0;  // of a step; 0: as the engine's batches have it
 };
 
 struct ExpertOptions {
@@ -53,10 +52,13 @@ class EngineExperts {
  public:
   EngineExperts(const ExpertOptions& options, const Popularities& popularities, int ranks, int nodes, std::uint64_t seed);
 
-  // The load of the step about to run: popularity moves on, a step is drawn and counted. tokens and requests: of all ranks.
-  ExpertLoad begin_step(double now_s, double tokens, double requests);
+  // The load of the step about to run: popularity moves on, a step is drawn and counted. tokens: of all ranks;
+  // topic_requests: requests of the step by topic of their session.
+  ExpertLoad begin_step(double now_s, double tokens, std::span<const double> topic_requests);
   // The same without counting, for a look at a typical step.
   ExpertLoad peek();
+
+  std::size_t topics() const { return static_cast<std::size_t>(options_.parts.front().popularity.topics); }
 
   // --- rearrangement, in stages: host work, then moves on the links, then the stage's layers count
   bool shareable() const;                  // the placement never changes
@@ -69,9 +71,14 @@ class EngineExperts {
   double stage_expert_bytes() const;
   EplbCosts costs() const { return parts_.front().planner->costs(); }
   bool finish_stage(double now_s);         // false: that was the last one
+  // Its engine died: what was learnt and moved is gone, and experts are again where an engine that starts has them.
+  void restart();
 
   const std::vector<ExpertPartOptions>& options() const { return options_.parts; }
   const ExpertPartTotals& totals(std::size_t part) const { return parts_[part].totals; }
+  // Of the main model, expected at its present popularity: rows of every rank over the ranks' mean, mean over layers.
+  const std::vector<double>& rank_loads();
+  double experts_arrived() const;          // at another rank, so far
   std::span<const ExpertPlacement> placements(std::size_t part) const { return parts_[part].placements; }
   void check() const;                      // every expert lives somewhere
 
@@ -87,7 +94,7 @@ class EngineExperts {
     std::unique_ptr<ExpertDemandLibrary> library;
     std::deque<Snapshot> window;
     ExpertPartTotals totals;
-    double expert_bytes = 0, tokens_per_request = 0;
+    double expert_bytes = 0;
   };
   struct Stage {
     std::size_t part = 0, first_layer = 0, end_layer = 0;
@@ -100,9 +107,12 @@ class EngineExperts {
     std::size_t at = 0;
     std::vector<Stage> stages;
     std::vector<std::vector<ExpertPlacement>> next;  // [part][layer]
+    std::vector<double> imbalance_before, imbalance_after;  // by part
     double link_taken = 0;
   };
 
+  void place(std::size_t part);            // as an engine starts
+  void give_up_rearrangement();
   void snapshot(Part& part);
   void refresh(Part& part);
   std::vector<double> window_load(const Part& part, std::size_t layer, double tokens);
@@ -113,8 +123,10 @@ class EngineExperts {
   std::mt19937_64 random_;
   EplbMove move_ = EplbMove::free;
   std::optional<Rearrangement> rearrangement_;
+  std::vector<double> rank_loads_;         // empty: not known since the last change
   std::uint64_t step_ = 0, last_start_ = 0;
-  double tokens_ = 0, requests_ = 0;       // of all steps so far
+  double tokens_ = 0;                      // of all steps so far
+  std::vector<double> topic_share_, topic_sum_;  // of this step; summed over the steps since the last snapshot
   double refresh_s_ = std::numeric_limits<double>::infinity(), next_refresh_s_ = 0;
 };
 

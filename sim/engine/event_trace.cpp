@@ -1,5 +1,6 @@
 #include "sim/engine/event_trace.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "sim/base/error.hpp"
@@ -31,7 +32,7 @@ std::string escaped(std::string_view text) {
 EventTrace::EventTrace(const EventTraceOptions& options, std::vector<std::string> engine_names)
     : options_(options), file_(options.path), names_(std::move(engine_names)), from_s_(std::numeric_limits<double>::infinity()), to_s_(from_s_) {
   if (!(options.from_s >= 0) || !(options.to_s > options.from_s))
-    throw UserError("--event_trace-window: must be FROM:TO in seconds of the measured window, 0 <= FROM < TO");
+    throw UserError("--timeline-window: must be FROM:TO in seconds of the measured window, 0 <= FROM < TO");
 }
 
 bool EventTrace::room() {
@@ -109,17 +110,19 @@ void EventTrace::moved(const MovementEvent& m) {
   end("movement", id, movements_process, name, m.end_s);
 }
 
-// A request and, unless it was put back, its phases inside it.
-void EventTrace::ended(const Request& r, double time_s) {
+// A request and, unless it was put back, its phases inside it; of an unfinished one those that have begun.
+void EventTrace::add_request(const Request& r, double time_s, bool finished) {
   if (!inside(r.arrival_s, time_s)) return;
   last_s_ = time_s;
   if (!room()) return;
   const std::uint64_t id = r.ask.id;
   begin("request", id, requests_process, "request", r.arrival_s,
         fmt::format("\"lane\":{},\"play\":{},\"stream\":{},\"input_tokens\":{},\"output_tokens\":{},\"found_in_hbm\":{},\"found_in_host_memory\":{},"
-                    "\"prefill\":\"{} rank {}\",\"decode\":\"{} rank {}\",\"put_back\":{}",
+                    "\"prefill\":\"{} rank {}\",\"decode\":\"{}\",\"put_back\":{},\"finished\":{}",
                     r.ask.lane, r.ask.play, r.ask.stream, r.ask.input_tokens, r.answer_tokens, r.hit_gpu_tokens, r.hit_host_tokens,
-                    names_[r.prefill_engine], r.prefill_rank, names_[r.decode_engine], r.decode_rank, r.preemptions));
+                    names_[r.prefill_engine], r.prefill_rank,
+                    finished || r.decode_reserved || r.first_token_s != not_yet_s ? fmt::format("{} rank {}", names_[r.decode_engine], r.decode_rank) : "",
+                    r.preemptions, finished));
   const auto phase = [&](const char* name, double from_s, double until_s) {
     if (!(until_s > from_s)) return;
     fmt::format_to(std::back_inserter(file_.text()), ",\n");
@@ -127,10 +130,12 @@ void EventTrace::ended(const Request& r, double time_s) {
     end("request", id, requests_process, name, until_s);
   };
   if (r.preemptions == 0 && r.retries == 0) {
-    phase("queue", r.arrival_s, r.admitted_s);
-    phase("prompt", r.admitted_s, r.prompt_done_s);
-    phase("hand-over", r.prompt_done_s, r.first_token_s);
-    phase("answer", r.first_token_s, time_s);
+    const double admitted_s = r.admitted ? r.admitted_s : time_s, prompt_done_s = r.prompt_done_s > 0 ? r.prompt_done_s : time_s;
+    const double first_token_s = r.first_token_s == not_yet_s ? time_s : r.first_token_s;
+    phase("queue", r.arrival_s, admitted_s);
+    phase("prompt", admitted_s, prompt_done_s);
+    phase("hand-over", prompt_done_s, first_token_s);
+    phase("answer", first_token_s, time_s);
   }
   end("request", id, requests_process, "request", time_s);
 }

@@ -24,7 +24,8 @@ class EventTrace {
   // Each writes what overlaps the window.
   void stepped(const StepEvent& step);
   void moved(const MovementEvent& movement);
-  void ended(const Request& request, double time_s);
+  void ended(const Request& request, double time_s) { add_request(request, time_s, true); }
+  void unfinished(const Request& request, double time_s) { add_request(request, time_s, false); }
   void noted(const NoteEvent& note);
   void close();
   bool truncated() const { return truncated_; }
@@ -32,6 +33,7 @@ class EventTrace {
  private:
   bool inside(double start_s, double end_s) const { return start_s < to_s_ && end_s >= from_s_; }
   bool room();                        // false, and says so in the file once, when the limit is reached
+  void add_request(const Request& request, double time_s, bool finished);
   void name_process(std::uint32_t process, const std::string& name, const char* thread);
   void begin(const char* category, std::uint64_t id, std::uint32_t process, const char* name, double time_s, const std::string& arguments = {});
   void end(const char* category, std::uint64_t id, std::uint32_t process, const char* name, double time_s);

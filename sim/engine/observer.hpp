@@ -20,6 +20,7 @@ struct RunLayout {
     std::uint32_t ranks = 1, gpus = 1, first_gpu = 0;
     bool prompts = false, answers = false;
     std::int64_t kv_tokens = 0;       // of all its ranks; 0: unlimited
+    bool experts = false;             // its samples tell of expert load and moves
   };
   std::vector<Engine> engines;
   std::span<const TopologyLink> links;
@@ -28,11 +29,13 @@ struct RunLayout {
 
 // A look at one engine. Sums are since the run's start.
 struct EngineSample {
-  double busy_s = 0;
+  double busy_s = 0;                      // up to the sample; of an iteration under way what has passed
   std::uint32_t waiting = 0, running = 0;
   std::int64_t kv_pinned_tokens = 0, kv_used_tokens = 0;
   std::vector<std::uint32_t> rank_running;
   std::vector<std::int64_t> rank_kv_used_tokens;
+  std::vector<double> rank_expert_load;   // expert rows over the ranks' mean, expected where experts are now
+  double experts_moved = 0;               // that have arrived at another rank, of main model and draft
 };
 
 struct RunSample {
@@ -82,6 +85,7 @@ class RunObserver {
   virtual void stepped(const StepEvent&) {}
   virtual void moved(const MovementEvent&) {}
   virtual void ended(const Request&, double /*time_s*/) {}                          // every request, warm-up too
+  virtual void unfinished(const Request&, double /*time_s*/) {}                     // still under way at the run's end
   virtual void noted(const NoteEvent&) {}
 };
 

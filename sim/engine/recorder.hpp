@@ -25,6 +25,7 @@ class Recorder final : public RunObserver {
   void stepped(const StepEvent& step) override { event_trace->stepped(step); }
   void moved(const MovementEvent& movement) override { event_trace->moved(movement); }
   void ended(const Request& request, double time_s) override { event_trace->ended(request, time_s); }
+  void unfinished(const Request& request, double time_s) override { event_trace->unfinished(request, time_s); }
   void noted(const NoteEvent& note) override { event_trace->noted(note); }
   void close();  // flushes every file; UserError when the disk is full
 

@@ -32,15 +32,24 @@ void ServingEngine::use_loads(std::span<TargetLoad> targets, std::span<DecodeRan
   for (DecodeRankLoad& load : decode_loads_) load.kv_free = shape_.kv_tokens;
 }
 
+void ServingEngine::use_experts(std::shared_ptr<EngineExperts> experts) {
+  experts_ = std::move(experts);
+  decode_topics_.assign(experts_ ? experts_->topics() : 0, 0.0);
+}
+
+// A session keeps its topic, on whichever engine.
+std::size_t ServingEngine::topic_of(const Request& request) const {
+  return (mix(seed_, request.ask.play) >> 33) % decode_topics_.size();
+}
+
 // Draws what the step's tokens ask of the experts.
 ExpertLoad ServingEngine::draw_load(double now_s) {
   if (!experts_) return expert_load;
-  double tokens = 0, requests = 0;
-  for (const RankBatch& batch : batch_) {
-    tokens += batch.decode_tokens + batch.prefill_tokens;
-    requests += batch.decode_requests + batch.prefill_requests;
-  }
-  return experts_->begin_step(now_s, tokens, requests);
+  double tokens = 0;
+  for (const RankBatch& batch : batch_) tokens += batch.decode_tokens + batch.prefill_tokens;
+  topics_ = decode_topics_;
+  for (const Chunk& chunk : chunks_) ++topics_[topic_of(arena_[chunk.id])];
+  return experts_->begin_step(now_s, tokens, topics_);
 }
 
 bool ServingEngine::begin(double now_s, double& duration_s) {
@@ -186,6 +195,18 @@ void ServingEngine::account(const StepTime& time) {
   totals_.basis.assumed += share.assumed * time.total_s;
 }
 
+double ServingEngine::busy_s(double now_s) const {
+  if (!running_) return totals_.busy_s;
+  if (flowing_) return totals_.busy_s + (now_s - now_s_);  // counted at its end
+  return totals_.busy_s - std::max(0.0, now_s_ + iteration_s_ - now_s);
+}
+
+EngineTotals ServingEngine::totals_at(double now_s) const {
+  EngineTotals totals = totals_;
+  totals.busy_s = busy_s(now_s);
+  return totals;
+}
+
 void ServingEngine::end(double now_s) {
   running_ = false;
   if (flowing_) {  // what the exchange really took shows in its side
@@ -296,6 +317,7 @@ void ServingEngine::start_decoding(RequestId id) {
   rank.youngest = id;
   ++rank.decoding;
   ++decoding_;
+  if (experts_) ++decode_topics_[topic_of(request)];
   ++batch_[request.decode_rank].new_requests;
   rank.context += request.prompt_tokens;
   rank.growth_per_step += request.tokens_per_step;
@@ -307,6 +329,7 @@ void ServingEngine::drop_from_running(RequestId id, Rank& rank, double answer_to
   (request.younger == no_request ? rank.youngest : arena_[request.younger].older) = request.older;
   --rank.decoding;
   --decoding_;
+  if (experts_) --decode_topics_[topic_of(request)];
   rank.context -= request.prompt_tokens + answer_tokens;
   rank.grown -= answer_tokens;
   rank.growth_per_step -= request.tokens_per_step;

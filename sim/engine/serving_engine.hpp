@@ -87,7 +87,7 @@ class ServingEngine {
   void join(RequestId id);                                        // from the next iteration on
   void release_decode(RequestId id);                              // before it joined
   // --- failures: an engine that is halted begins nothing; its running iteration never ends
-  void halt();
+  void halt(double now_s);
   bool halted() const { return halted_; }
   void keep_answer(RequestId id);                                 // what the user has of it becomes part of its prompt
   std::vector<std::uint32_t> reset();                             // forgets all requests and KV; gives back moves not yet posted
@@ -120,6 +120,9 @@ class ServingEngine {
   std::uint32_t index() const { return index_; }
   const EngineShape& shape() const { return shape_; }
   const EngineTotals& totals() const { return totals_; }
+  // Iterations count when they begin, but of the one under way only what has passed is busy time.
+  double busy_s(double now_s) const;
+  EngineTotals totals_at(double now_s) const;
   std::span<const RankBatch> batch() const { return batch_; }
   const StepModel& model() const { return own_model_; }
   const KvCache& kv(std::uint32_t rank) const { return ranks_[rank].kv; }
@@ -130,7 +133,7 @@ class ServingEngine {
   std::int64_t decode_need(const Request& request) const;
   void check() const;                                             // recomputes every incremental sum
   ExpertLoad expert_load{};                                       // without expert state
-  void use_experts(std::shared_ptr<EngineExperts> experts) { experts_ = std::move(experts); }
+  void use_experts(std::shared_ptr<EngineExperts> experts);
   EngineExperts* experts() const { return experts_.get(); }       // null: balanced routing
 
  private:
@@ -194,6 +197,8 @@ class ServingEngine {
   bool flowing_ = false;              // the running iteration exchanges over the network
   StepTime collapsed_;                // of it
   std::shared_ptr<EngineExperts> experts_;
+  std::vector<double> decode_topics_, topics_;  // uneven experts: decoding requests by topic; those of the step
+  std::size_t topic_of(const Request& request) const;
   std::uint64_t step_ = 0;            // of requests: a step that verifies less advances it by less than one
   double progress_ = 0, advance_ = 1;
   double now_s_ = 0;                  // when the iteration under way began

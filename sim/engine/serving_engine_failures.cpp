@@ -5,7 +5,8 @@
 
 namespace rackcast {
 
-void ServingEngine::halt() {
+void ServingEngine::halt(double now_s) {
+  totals_.busy_s = busy_s(now_s);
   halted_ = true;
   running_ = false;
   ++generation_;
@@ -44,6 +45,7 @@ std::vector<std::uint32_t> ServingEngine::reset() {
   posted_.clear();
   finishing_ = FinishRing();
   decoding_ = 0;
+  decode_topics_.assign(decode_topics_.size(), 0.0);
   for (TargetLoad& target : targets_) {
     target.queued_tokens = 0;
     target.requests = 0;

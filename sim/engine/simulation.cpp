@@ -117,6 +117,7 @@ SimulationOutcome Simulation::run() {
 #endif
   }
   if (!window_closed_) close_window();
+  if (detailed_) tell_unfinished();
   check();
   outcome_.end_s = now_s_;
   outcome_.unfinished_measured = outcome_.arrivals_measured - outcome_.finished_measured - outcome_.lost_measured;
@@ -223,7 +224,7 @@ void Simulation::wake(std::uint32_t engine) {
 void Simulation::open_window() {
   window_open_ = true;
   outcome_.window_start_s = in_flight_since_s_ = now_s_;
-  for (const ServingEngine& engine : engines_) window_start_totals_.push_back(engine.totals());
+  for (const ServingEngine& engine : engines_) window_start_totals_.push_back(engine.totals_at(now_s_));
   window_start_bytes_ = link_bytes();
   observer_.window_opened(now_s_);
   if (std::isfinite(options_.duration_s)) queue_.add(now_s_ + options_.duration_s, EventKind::window_end, 0);
@@ -236,7 +237,7 @@ void Simulation::close_window() {
   window_closed_ = true;
   outcome_.window_end_s = now_s_;
   for (std::size_t e = 0; e < engines_.size(); ++e)
-    outcome_.engine_window.push_back(engines_[e].totals().minus(window_start_totals_[e]));
+    outcome_.engine_window.push_back(engines_[e].totals_at(now_s_).minus(window_start_totals_[e]));
   outcome_.link_bytes = link_bytes();
   for (std::size_t i = 0; i < outcome_.link_bytes.size(); ++i) outcome_.link_bytes[i] -= window_start_bytes_[i];
   load_.stop();

@@ -157,8 +157,11 @@ class Simulation final : private EngineEvents, private PrefixView {
   // simulation_experts.cpp: expert placement
   void add_experts();
   bool holds_for_experts(std::uint32_t engine);
-  void experts_ready(std::uint32_t engine);
-  void expert_flow_done(std::uint32_t engine);
+  void experts_ready(std::uint32_t id);
+  void expert_flow_done(std::uint32_t id);
+  void experts_lost(std::uint32_t engine);
+  // Of an engine's weights on their way: those of a rearrangement that its engine did not survive are nobody's.
+  std::uint32_t expert_id(std::uint32_t engine) const { return engine | expert_traffic_[engine].generation << 16; }
   void expert_stage_done(std::uint32_t engine);
 
   // simulation_door.cpp: admission
@@ -172,6 +175,8 @@ class Simulation final : private EngineEvents, private PrefixView {
   void sample();
   void tell_step(std::uint32_t engine);
   void tell_moved(const Move& move);
+  void tell_unfinished();
+  void tell_rearranged(std::uint32_t engine, double since_s, bool stalled);
   void tell_failure(const FailureRecord& failure, bool over);
 
   // simulation_flow.cpp: a request's way
@@ -233,7 +238,8 @@ class Simulation final : private EngineEvents, private PrefixView {
 
   struct ExpertTraffic {
     std::uint32_t flows = 0;                 // of the stage, still under way
-    double stalled_since_s = 0;
+    std::uint32_t generation = 0;            // grows when the engine dies
+    double since_s = 0;                      // of the rearrangement
   };
   std::vector<ExpertTraffic> expert_traffic_;  // by engine
 

@@ -37,14 +37,16 @@ bool Simulation::holds_for_experts(std::uint32_t e) {
   if (!experts || engines_[e].halted()) return false;
   if (experts->due()) {
     experts->start(now_s_);
-    expert_traffic_[e].stalled_since_s = now_s_;
-    queue_.add(now_s_ + experts->stage_host_s(), EventKind::experts_ready, e);
+    expert_traffic_[e].since_s = now_s_;
+    queue_.add(now_s_ + experts->stage_host_s(), EventKind::experts_ready, expert_id(e));
   }
   return experts->stalls();
 }
 
 // A stage's host work is done: its weights go on their way.
-void Simulation::experts_ready(std::uint32_t e) {
+void Simulation::experts_ready(std::uint32_t id) {
+  const std::uint32_t e = id & 0xffffU;
+  if (id != expert_id(e)) return;
   const EngineExperts& experts = *engines_[e].experts();
   const EplbCosts costs = experts.costs();
   ExpertTraffic& traffic = expert_traffic_[e];
@@ -53,24 +55,35 @@ void Simulation::experts_ready(std::uint32_t e) {
     const auto path = topology_.weight_route(first + move.from, first + move.to, costs.path == EplbPath::host, costs.link_share < 1);
     const double bytes = std::max(1.0, move.experts * experts.stage_expert_bytes());
     ++outcome_.flows;
-    if (network_.start(now_s_, path, static_cast<std::uint64_t>(bytes), expert_flow_tag | e)) ++traffic.flows;
+    if (network_.start(now_s_, path, static_cast<std::uint64_t>(bytes), expert_flow_tag | expert_id(e))) ++traffic.flows;
   }
   if (traffic.flows == 0) expert_stage_done(e);
 }
 
-void Simulation::expert_flow_done(std::uint32_t e) {
+void Simulation::expert_flow_done(std::uint32_t id) {
+  const std::uint32_t e = id & 0xffffU;
+  if (id != expert_id(e)) return;
   if (--expert_traffic_[e].flows == 0) expert_stage_done(e);
+}
+
+// Their engine died.
+void Simulation::experts_lost(std::uint32_t e) {
+  if (!engines_[e].experts()) return;
+  engines_[e].experts()->restart();
+  expert_traffic_[e].flows = 0;
+  ++expert_traffic_[e].generation;
 }
 
 void Simulation::expert_stage_done(std::uint32_t e) {
   EngineExperts& experts = *engines_[e].experts();
   const bool stalled = experts.stalls();
   if (experts.finish_stage(now_s_)) {
-    queue_.add(now_s_ + experts.stage_host_s(), EventKind::experts_ready, e);
+    queue_.add(now_s_ + experts.stage_host_s(), EventKind::experts_ready, expert_id(e));
     return;
   }
+  if (detailed_) tell_rearranged(e, expert_traffic_[e].since_s, stalled);
   if (!stalled) return;
-  outcome_.eplb_stall_s[e] += now_s_ - expert_traffic_[e].stalled_since_s;
+  outcome_.eplb_stall_s[e] += now_s_ - expert_traffic_[e].since_s;
   wake(e);
 }
 

@@ -61,7 +61,8 @@ void Simulation::fail(std::uint32_t index) {
   failure.happened = true;
   if (takes_engine(failure)) {
     if (engine.halted()) return;  // it is away already
-    engine.halt();
+    engine.halt(now_s_);
+    experts_lost(failure.engine);
     if (detailed_) tell_failure(failure, false);
     queue_.add(now_s_ + options_.failures.detection_s, EventKind::failure_noticed, index);
     return;

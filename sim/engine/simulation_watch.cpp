@@ -1,6 +1,8 @@
 // What observers are told: the layout, samples, and for those that want details steps, movements and failures.
 #include "sim/engine/simulation.hpp"
 
+#include <fmt/core.h>
+
 namespace rackcast {
 
 RunLayout Simulation::layout() const {
@@ -9,7 +11,8 @@ RunLayout Simulation::layout() const {
     const EngineShape& shape = engine.shape();
     layout.engines.push_back({.ranks = shape.ranks, .gpus = shape.gpus, .first_gpu = places_[engine.index()].first_gpu,
                               .prompts = shape.role != EngineRole::decode, .answers = shape.role != EngineRole::prefill,
-                              .kv_tokens = shape.kv_tokens >= KvCache::unlimited ? 0 : shape.kv_tokens * shape.ranks});
+                              .kv_tokens = shape.kv_tokens >= KvCache::unlimited ? 0 : shape.kv_tokens * shape.ranks,
+                              .experts = engine.experts() != nullptr});
   }
   layout.links = topology_.links();
   layout.gpus = topology_.gpus();
@@ -32,7 +35,11 @@ void Simulation::sample() {
   for (std::size_t e = 0; e < engines_.size(); ++e) {
     const ServingEngine& engine = engines_[e];
     EngineSample& look = sample.engines[e];
-    look.busy_s = engine.totals().busy_s;
+    look.busy_s = engine.busy_s(now_s_);
+    if (engine.experts()) {
+      look.rank_expert_load = engine.experts()->rank_loads();
+      look.experts_moved = engine.experts()->experts_arrived();
+    }
     for (std::uint32_t r = 0; r < engine.shape().ranks; ++r) {
       look.waiting += engine.waiting(r);
       look.running += engine.running(r);
@@ -64,6 +71,22 @@ void Simulation::tell_step(std::uint32_t e) {
     step.running += engine.running(r);
   }
   observer_.stepped(step);
+}
+
+// Requests that the run's end cut off.
+void Simulation::tell_unfinished() {
+  for (RequestId id = 0; id < arena_.capacity(); ++id)
+    if (arena_[id].alive) observer_.unfinished(arena_[id], now_s_);
+}
+
+// A rearrangement that has ended; since_s: when it was planned.
+void Simulation::tell_rearranged(std::uint32_t e, double since_s, bool stalled) {
+  const EngineExperts& experts = *engines_[e].experts();
+  double moved = 0;
+  for (std::size_t p = 0; p < experts.options().size(); ++p) moved += experts.totals(p).moved_experts;
+  const std::string detail = fmt::format("{:.0f} experts moved so far", moved);
+  observer_.noted({.engine = e, .start_s = since_s, .end_s = now_s_,
+                   .name = stalled ? "experts rearranged, decoding stopped" : "experts rearranged in the background", .detail = detail});
 }
 
 void Simulation::tell_moved(const Move& move) {

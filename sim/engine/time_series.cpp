@@ -33,6 +33,7 @@ void TimeSeries::find_link_columns(const RunLayout& layout) {
 void TimeSeries::started(const RunLayout& layout) {
   engines_ = layout.engines;
   busy_s_.assign(engines_.size(), 0);
+  experts_moved_.assign(engines_.size(), 0);
   find_link_columns(layout);
   const auto out = std::back_inserter(file_.text());
   fmt::format_to(out, "time_s");
@@ -43,6 +44,11 @@ void TimeSeries::started(const RunLayout& layout) {
   for (std::size_t e = 0; e < engines_.size(); ++e)
     for (std::uint32_t r = 0; engines_[e].ranks > 1 && r < engines_[e].ranks; ++r)
       fmt::format_to(out, ",{0}.running.r{1},{0}.kv_used.r{1}", names_[e], r);
+  for (std::size_t e = 0; e < engines_.size(); ++e) {
+    if (!engines_[e].experts) continue;
+    fmt::format_to(out, ",{}.experts_moved", names_[e]);
+    for (std::uint32_t r = 0; r < engines_[e].ranks; ++r) fmt::format_to(out, ",{}.expert_load.r{}", names_[e], r);
+  }
   fmt::format_to(out, "\n");
 }
 
@@ -70,10 +76,8 @@ void TimeSeries::sampled(const RunSample& sample) {
   fmt::format_to(std::back_inserter(file_.text()), "{:.3f}", sample.time_s);
   for (std::size_t e = 0; e < engines_.size(); ++e) {
     const EngineSample& engine = sample.engines[e];
-    // An iteration counts as busy time when it begins; what reaches beyond the sample belongs to later intervals.
-    const double busy_s = std::min(interval_s, engine.busy_s - busy_s_[e]);
-    busy_s_[e] += busy_s;
-    share(busy_s, interval_s);
+    share(engine.busy_s - busy_s_[e], interval_s);
+    busy_s_[e] = engine.busy_s;
     count(engine.running);
     count(engine.waiting);
     share(static_cast<double>(engine.kv_used_tokens), static_cast<double>(engines_[e].kv_tokens));
@@ -102,6 +106,13 @@ void TimeSeries::sampled(const RunSample& sample) {
       count(sample.engines[e].rank_running[r]);
       share(static_cast<double>(sample.engines[e].rank_kv_used_tokens[r]), rank_tokens);
     }
+  }
+  for (std::size_t e = 0; e < engines_.size(); ++e) {
+    if (!engines_[e].experts) continue;
+    const EngineSample& engine = sample.engines[e];
+    count(static_cast<std::uint64_t>(std::llround(engine.experts_moved - experts_moved_[e])));
+    experts_moved_[e] = engine.experts_moved;
+    for (const double load : engine.rank_expert_load) share(load, 1);
   }
   file_.text().push_back('\n');
   file_.flush_if_large();

@@ -6,6 +6,8 @@
 //   cache.hbm, cache.host              of the prompts admitted in the interval: input found in HBM, in host memory; empty: none
 //   ENGINE.LINK                        mean share of the bandwidth of its GPUs' links; node-N.node memory: of a node's memory
 //   ENGINE.running.rN, .kv_used.rN     the same of one rank, for engines of several
+//   ENGINE.experts_moved               uneven experts: that arrived at another rank in the interval
+//   ENGINE.expert_load.rN              uneven experts: rows of one rank over the mean, expected where experts are
 // A link's bytes count when their flow has ended, so an interval can show more than 1.
 #pragma once
 #include <string>
@@ -38,7 +40,7 @@ class TimeSeries {
   std::vector<std::string> names_;
   std::vector<RunLayout::Engine> engines_;
   std::vector<LinkColumn> link_columns_;
-  std::vector<double> busy_s_;        // up to the last sample, without what an iteration under way will still take
+  std::vector<double> busy_s_, experts_moved_;  // up to the last sample
   double time_s_ = 0, asked_ = 0, hit_gpu_ = 0, hit_host_ = 0;
 };
 

@@ -77,45 +77,49 @@ void StepDemand::add_layer(std::span<const ExpertDemand> every_rank) {
   mean.ingress += (most.ingress - mean.ingress) / n;
 }
 
-void ExpertDemandLibrary::reset(const ExpertPopularity& popularity, std::span<const ExpertPlacement> layers,
-                                double tokens_per_request, Replace replace) {
+void ExpertDemandLibrary::reset(const ExpertPopularity& popularity, std::span<const ExpertPlacement> layers, Replace replace) {
   RACKCAST_CHECK(!layers.empty() && layers.size() <= static_cast<std::size_t>(popularity.layers()), "a placement for every layer");
   popularity_ = &popularity;
   layers_ = layers;
-  tokens_per_request_ = std::max(1.0, tokens_per_request);
   replace_ = std::move(replace);
   buckets_.clear();
 }
 
-StepDemand ExpertDemandLibrary::sample(double tokens, int first_layer) {
-  const int count = std::min(layers_per_sample, static_cast<int>(layers_.size()));
-  const int requests = std::max(1, static_cast<int>(std::lround(tokens / tokens_per_request_)));
-  const std::vector<double> topics = popularity_->draw_topics(requests, random_);
+void ExpertDemandLibrary::next_step(std::span<const double> topic_share) {
+  ++step_;
+  topic_share_.assign(topic_share.begin(), topic_share.end());
+}
+
+StepDemand ExpertDemandLibrary::draw(double tokens) {
+  const int layers = static_cast<int>(layers_.size()), count = std::min(layers_per_sample, layers);
   StepDemand step;
-  for (int i = 0; i < count; ++i) {
-    const int layer = (first_layer + i) % static_cast<int>(layers_.size());
-    const std::vector<double> counts = popularity_->draw_counts(layer, tokens, topics, random_);
-    const ExpertPlacement& kept = layers_[static_cast<std::size_t>(layer)];
+  step.tokens = tokens;
+  for (int i = 0; i < count; ++i, next_layer_ = (next_layer_ + 1) % layers) {
+    const std::vector<double> counts = popularity_->draw_counts(next_layer_, tokens, topic_share_, random_);
+    const ExpertPlacement& kept = layers_[static_cast<std::size_t>(next_layer_)];
     step.add_layer(rank_demands(replace_ ? replace_(counts) : kept, counts, tokens, popularity_->top_k(), choice_));
   }
   return step;
 }
 
-const ExpertDemandLibrary::Bucket& ExpertDemandLibrary::bucket(int exponent) {
-  Bucket& drawn = buckets_[exponent];
-  if (drawn.empty())
-    for (int s = 0; s < samples_per_bucket; ++s) drawn.push_back(sample(std::exp2(exponent), s * layers_per_sample));
-  return drawn;
-}
-
 const StepDemand& ExpertDemandLibrary::at(double tokens) {
-  RACKCAST_CHECK(popularity_ != nullptr, "reset() before at()");
+  RACKCAST_CHECK(popularity_ != nullptr && step_ > 0, "reset() and next_step() before at()");
   constexpr double golden = 0.6180339887498949;  // multiples of it fill [0, 1) evenly, so no bucket takes a run of steps
   const double position = std::log2(std::max(1.0, tokens));
   const int low = static_cast<int>(std::floor(position));
   const double turn = static_cast<double>(step_) * golden;
   const int exponent = turn - std::floor(turn) < position - low ? low + 1 : low;
-  return bucket(exponent)[step_ % samples_per_bucket];
+  const std::size_t place = step_ % samples_per_bucket;
+  Sample& sample = buckets_[exponent][place];
+  if (sample.demand.layers() == 0) {
+    sample.demand = draw(std::exp2(exponent));
+    sample.uses = static_cast<int>(place) * uses_per_sample / samples_per_bucket;  // so that not all are renewed at once
+  } else if (sample.used_at != step_ && ++sample.uses >= uses_per_sample) {  // within one step nothing changes
+    sample.demand = draw(std::exp2(exponent));
+    sample.uses = 0;
+  }
+  sample.used_at = step_;
+  return sample.demand;
 }
 
 }  // namespace rackcast

@@ -1,7 +1,9 @@
 // What skewed experts mean for the ranks of an engine, as ratios to balanced routing: a library of pre-drawn steps per
-// batch bucket, so that a step costs a table look-up instead of layers x experts draws. Rebuilt when the placement
-// changes or the popularity has drifted; buckets are filled when first asked for.
+// batch bucket, so that a step costs a table look-up instead of layers x experts draws. Forgotten when the placement
+// changes or the popularity has drifted; a step is drawn when first asked for, with the topics of the requests then in
+// the batch, and drawn anew after some uses, since those requests come and go.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -36,6 +38,15 @@ struct StepDemand {
   std::vector<ExpertDemand> ranks;
   std::vector<std::uint32_t> layer_end;  // of layer i in `ranks`
   ExpertDemand mean{0, 0, 0};            // over layers, of the maxima
+  double tokens = 0;                     // of the whole engine, that it was drawn for
+  // What sim/cost made of it before: expert time over that of balanced routing, by who asks and how uneven the ranks' own
+  // tokens were. A cache, not state: what it holds depends on nothing else.
+  struct Known {
+    const void* asker;
+    int unevenness;
+    double ratio;
+  };
+  mutable std::vector<Known> known{};
 
   std::size_t layers() const { return layer_end.size(); }
   std::span<const ExpertDemand> layer(std::size_t i) const {
@@ -56,6 +67,7 @@ class ExpertDemandLibrary final : public DemandSource {
  public:
   static constexpr int samples_per_bucket = 8;
   static constexpr int layers_per_sample = 8;   // a rotating subset stands for all layers
+  static constexpr int uses_per_sample = 128;   // then it is drawn anew: a bucket lasts about as many steps as a request
 
   ExpertDemandLibrary(int ranks, ReplicaChoice choice, std::uint64_t seed) : ranks_(ranks), choice_(choice), random_(seed) {}
 
@@ -63,29 +75,33 @@ class ExpertDemandLibrary final : public DemandSource {
   using Replace = std::function<ExpertPlacement(std::span<const double> counts)>;
 
   // Forgets every drawn step; keeps references, which must outlive the next at().
-  // tokens_per_request: how many tokens of a step belong to one request, which has one topic.
-  void reset(const ExpertPopularity& popularity, std::span<const ExpertPlacement> layers, double tokens_per_request,
-             Replace replace = {});
+  void reset(const ExpertPopularity& popularity, std::span<const ExpertPlacement> layers, Replace replace = {});
 
-  void next_step() { ++step_; }
+  // topic_share: of the requests in the step, as a session keeps its topic for life.
+  void next_step(std::span<const double> topic_share);
   // Buckets are powers of two. Between two of them steps take the one or the other, as often as its nearness (in log
   // tokens) says.
   const StepDemand& at(double tokens) override;
 
  private:
-  using Bucket = std::vector<StepDemand>;
-  const Bucket& bucket(int exponent);
-  StepDemand sample(double tokens, int first_layer);
+  struct Sample {
+    StepDemand demand;
+    std::uint64_t used_at = 0;
+    int uses = 0;
+  };
+  using Bucket = std::array<Sample, samples_per_bucket>;
+  StepDemand draw(double tokens);
 
   int ranks_;
   ReplicaChoice choice_;
   std::mt19937_64 random_;
-  double tokens_per_request_ = 1;
   const ExpertPopularity* popularity_ = nullptr;
   std::span<const ExpertPlacement> layers_;
   Replace replace_;
   std::map<int, Bucket> buckets_;
+  std::vector<double> topic_share_;
   std::uint64_t step_ = 0;
+  int next_layer_ = 0;
 };
 
 }  // namespace rackcast

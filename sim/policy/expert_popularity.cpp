@@ -34,9 +34,30 @@ void fields(Visitor& v, ExpertLoadSpec& e) {
 namespace {
 
 constexpr double walk_step_s = 10;
-constexpr double normal_from = 100;  // variance of a binomial from which its normal limit stands for it (skewness below 0.1)
+constexpr double normal_from = 100;    // variance of a binomial from which its normal limit stands for it (skewness below 0.1)
+constexpr double expansion_from = 10;  // and from which the limit with its first correction does, rounded
 
 double normal(std::mt19937_64& random) { return std::normal_distribution<double>()(random); }
+
+double binomial(double tokens, double chance, std::normal_distribution<double>& normals, std::mt19937_64& random) {
+  const double mean = tokens * chance, variance = mean * (1 - chance);
+  if (variance >= normal_from) return std::clamp(mean + std::sqrt(variance) * normals(random), 0.0, tokens);
+  tokens = std::round(tokens);
+  if (variance >= expansion_from) {  // Cornish-Fisher: z + skewness (z^2 - 1) / 6
+    const double z = normals(random);
+    return std::clamp(std::round(mean + std::sqrt(variance) * z + (1 - 2 * chance) * (z * z - 1) / 6), 0.0, tokens);
+  }
+  if (chance > 0.5) return tokens - binomial(tokens, 1 - chance, normals, random);
+  // Inversion: walks up the cumulative distribution, `mean` steps on average.
+  const double odds = chance / (1 - chance);
+  double at = std::exp(tokens * std::log1p(-chance)), rest = std::uniform_real_distribution<double>()(random) - at, count = 0;
+  while (rest >= 0 && count < tokens) {
+    at *= odds * (tokens - count) / (count + 1);
+    rest -= at;
+    ++count;
+  }
+  return count;
+}
 
 std::vector<double> base_weights(const ExpertPopularityOptions& o, int layer, int experts, std::mt19937_64& random) {
   std::vector<double> weight(static_cast<std::size_t>(experts), 1.0);
@@ -174,15 +195,8 @@ std::vector<double> ExpertPopularity::draw_topics(int requests, std::mt19937_64&
 std::vector<double> ExpertPopularity::draw_counts(int layer, double tokens, std::span<const double> topic_share,
                                                   std::mt19937_64& random) const {
   std::vector<double> counts = inclusion(layer, topic_share);
-  for (double& c : counts) {
-    const double pi = std::min(c, 1.0);
-    const double mean = tokens * pi, variance = mean * (1 - pi);
-    if (variance > normal_from) {
-      c = std::clamp(mean + std::sqrt(variance) * normal(random), 0.0, tokens);
-    } else {
-      c = static_cast<double>(std::binomial_distribution<long>(std::llround(tokens), pi)(random));
-    }
-  }
+  std::normal_distribution<double> normals;  // draws come in pairs
+  for (double& c : counts) c = binomial(tokens, std::min(c, 1.0), normals, random);
   return counts;
 }
 

@@ -13,8 +13,8 @@ struct Ran {
   std::string out;
 };
 
-Ran step(const std::string& arguments) {
-  const std::string command = std::string(RACKCAST_PROGRAM) + " step --model deepseek-v4.1-flash --gpu gb300 " + arguments + " 2>/dev/null";
+Ran step(const std::string& arguments, const std::string& streams = "2>/dev/null") {
+  const std::string command = std::string(RACKCAST_PROGRAM) + " step --model deepseek-v4.1-flash --gpu gb300 " + arguments + " " + streams;
   FILE* pipe = popen(command.c_str(), "r");
   BOOST_REQUIRE(pipe);
   Ran ran;
@@ -49,6 +49,12 @@ BOOST_AUTO_TEST_CASE(json_has_the_promised_keys_and_its_groups_and_operators_sum
 BOOST_AUTO_TEST_CASE(without_drafted_tokens_there_is_no_draft_time) {
   const auto json = nlohmann::json::parse(step("--dep 32 --case '16*6@128K' --json").out);
   BOOST_CHECK_EQUAL(json.at("groups").at("draft_s").get<double>(), 0);
+}
+
+BOOST_AUTO_TEST_CASE(experts_that_do_not_divide_are_padded_and_a_note_says_so) {
+  BOOST_TEST(step("--dep 20 --case '16*1@8K'", "2>&1 >/dev/null").out ==
+             "note: 384 experts and 0 redundant ones do not divide by 20 ranks: 16 redundant ones fill 20 slots a rank\n");
+  BOOST_TEST(step("--dep 32 --case '16*1@8K'", "2>&1 >/dev/null").out.empty());
 }
 
 BOOST_AUTO_TEST_CASE(bad_input_exits_with_2) {

@@ -37,6 +37,11 @@ await tests({
     const running = await tableBehind(page, "Requests running");
     const last = running.at(-1), at = running[0].indexOf("decode-0");
     assert.ok(Number(last[at]) > 0 && Number(last[at]) <= 512, last.join());
+    const load = await tableBehind(page, "Expert load by rank"), busiest = load[0].indexOf("decode-0, busiest rank");
+    for (const row of load.slice(1)) near(Number(row[busiest + 1]), 1, 1e-4);  // the mean
+    assert.ok(Number(load[1][busiest]) > 1.2 * Number(load.at(-1)[busiest]), "experts were placed in vain");
+    const moves = await tableBehind(page, "Experts moved by EPLB"), moved = moves[0].indexOf("decode-0");
+    assert.ok(moves.slice(1).reduce((n, r) => n + Number(r[moved]), 0) > 0);
     const slowest = await tableBehind(page, "The slowest requests");
     assert.deepEqual(slowest[0].slice(2), ["queue", "prompt", "hand-over", "answer"]);
     assert.ok(slowest.slice(1).every((r) => r.slice(2).every((v) => Number(v) >= 0)));
@@ -50,7 +55,7 @@ await tests({
     for (const role of ["prefill", "decode"])
       assert.equal(roles.filter((r) => r === role).length, result.breakdown.engines.filter((e) => e.role === role).reduce((n, e) => n + e.gpus.length, 0));
     const modes = await select(page, "Colour by").evaluate((s) => [...s.options].map((o) => o.value));
-    assert.deepEqual(modes.slice(0, 4), ["role", "utilisation", "kv_used", "running"]);
+    assert.deepEqual(modes, ["role", "utilisation", "kv_used", "running", "expert_load"]);
     await select(page, "Colour by").selectOption("utilisation");
     const whole = await page.locator(".gpu span").allTextContents();
     const decode = result.breakdown.engines.find((e) => e.name === "decode-0");

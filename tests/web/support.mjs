@@ -39,11 +39,13 @@ export function sweep() {
   return { store, rows, page };
 }
 
-// A run of the standard rack with its series; its result, and its report with a validation view.
+// A run of the standard rack with its series, with uneven experts that are placed anew meanwhile; its result, and its report with a validation view.
 export function run() {
   const out = file("run");
   once("run", (to) => rackcast("run", "scenarios/standard.yaml", "--out", to, "--time-series", "0.5", "--set", "workload.kind=closed_loop", "--set", "workload.concurrency=512",
-    "--set", "workload.input=16K", "--set", "workload.output=256", "--set", "workload.duration=20 s", "--set", "network=fluid"));
+    "--set", "workload.input=16K", "--set", "workload.output=256", "--set", "workload.duration=20 s", "--set", "network=fluid",
+    "--set", "workload.experts.skew=zipf", "--set", "deployment.eplb.policy=periodic_async", "--set", "deployment.eplb.redundant_experts=32",
+    "--set", "deployment.eplb.draft_redundant_experts=32", "--set", "deployment.eplb.window=200", "--set", "deployment.eplb.interval=1000"));
   const validation = once("validation.json", (to) => writeFileSync(to, rackcast("validate", "steps", "--json")));
   const page = once("run.html", (to) => rackcast("report", out, "--out", to, "--validation", validation));
   return { result: JSON.parse(readFileSync(path.join(out, "result.json"), "utf8")), page };

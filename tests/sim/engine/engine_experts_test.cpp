@@ -38,7 +38,7 @@ SimulationOptions world(const StepModel& model, EplbPolicy policy) {
   o.experts.eplb.window = 200;
   o.experts.eplb.interval = 800;
   const ExpertPopularityOptions popularity{.skew = ExpertSkew::zipf, .exponent = 1.0};
-  o.experts.parts = {{"main", popularity, 12, 64, 4, 20e6, 0}, {"draft", popularity, 3, 32, 2, 20e6, 1}};
+  o.experts.parts = {{"main", popularity, 12, 64, 4, 20e6}, {"draft", popularity, 3, 32, 2, 20e6}};
   return o;
 }
 
@@ -90,14 +90,15 @@ BOOST_AUTO_TEST_CASE(popularity_that_drifts_away_makes_a_static_placement_worse_
   const ExpertPopularityOptions popularity{.skew = ExpertSkew::zipf, .exponent = 0.6, .drift = 0.8, .drift_time_s = 100};
   const auto rows_after = [&](EplbPolicy policy) {
     ExpertOptions o;
-    o.parts = {{"main", popularity, 8, 64, 4, 1e6, 0}};
+    o.parts = {{"main", popularity, 8, 64, 4, 1e6}};
     o.eplb.policy = policy;
     o.eplb.redundant_experts = 8;
     o.eplb.window = o.eplb.interval = 20;
     EngineExperts experts(o, make_popularities(o, 3), 8, 1, 5);
     double rows = 0;
+    const std::vector<double> topics(experts.topics(), 1024);
     for (int step = 0; step < 2000; ++step) {
-      ExpertLoad load = experts.begin_step(step * 0.5, 4096, 4096);
+      ExpertLoad load = experts.begin_step(step * 0.5, 4096, topics);
       if (step >= 1000) rows += load.main->at(4096).mean.rows / 1000;
       if (!experts.due()) continue;
       experts.start(step * 0.5);
@@ -106,6 +107,57 @@ BOOST_AUTO_TEST_CASE(popularity_that_drifts_away_makes_a_static_placement_worse_
     return rows;
   };
   BOOST_TEST(rows_after(EplbPolicy::periodic_sync) < 0.8 * rows_after(EplbPolicy::static_placement));
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_that_died_has_its_experts_where_it_started_and_learns_anew) {
+  ExpertOptions o;
+  o.parts = {{"main", {.skew = ExpertSkew::zipf, .exponent = 1.0, .topics = 1, .topic_spread = 0, .drift = 0}, 8, 64, 4, 1e6}};
+  o.eplb.policy = EplbPolicy::periodic_async;
+  o.eplb.redundant_experts = 8;
+  o.eplb.window = o.eplb.interval = 20;
+  EngineExperts experts(o, make_popularities(o, 3), 8, 1, 5);
+  const std::vector<double> topics{100};
+  const auto busiest = [&] { return *std::max_element(experts.rank_loads().begin(), experts.rank_loads().end()); };
+  const auto play = [&] {
+    while (!experts.due()) experts.begin_step(0, 4096, topics);
+    experts.start(0);
+  };
+  const double started = busiest();
+  play();
+  while (experts.finish_stage(1)) {}
+  const double balanced = busiest(), arrived = experts.experts_arrived();
+  BOOST_TEST(balanced < 1.05);
+  BOOST_TEST(started > 1.2);
+  BOOST_TEST(arrived > 0);
+  for (int step = 0; step < 15; ++step) experts.begin_step(2, 4096, topics);
+  play();
+  experts.restart();  // in the midst of a rearrangement
+  experts.check();
+  BOOST_TEST(!experts.rearranging());
+  BOOST_TEST(experts.totals(0).rearrangements == 1U);
+  BOOST_TEST(experts.experts_arrived() == arrived);
+  BOOST_TEST(busiest() == started);
+  play();
+  while (experts.finish_stage(3)) {}
+  BOOST_TEST(busiest() < 1.05);
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_that_dies_while_its_experts_move_serves_every_request_in_the_end) {
+  const ExpertSteps model;
+  for (const EplbPolicy policy : {EplbPolicy::periodic_sync, EplbPolicy::periodic_async})
+    for (const double at_s : {0.3, 0.6, 0.9, 1.2}) {
+      std::vector<Scripted::Ask> asks;
+      for (int i = 0; i < 64; ++i) asks.push_back({0.0, 100, 3000});
+      Scripted load(asks);
+      SimulationOptions o = world(model, policy);
+      o.failures.sources = {{.kind = FailureKind::engine, .gpus = ranks, .at_s = at_s, .down_s = 0.5}};
+      o.failures.detection_s = 0.1;
+      const Run run = simulate(o, load);
+      BOOST_TEST(run.records.rows.size() == 64U);
+      BOOST_TEST(run.outcome.lost == 0U);
+      BOOST_TEST(run.outcome.failures[0].happened);
+      run.outcome.experts[0]->check();
+    }
 }
 
 BOOST_AUTO_TEST_CASE(requests_beyond_the_admission_limit_wait_at_the_door_or_are_turned_away) {

@@ -2,6 +2,8 @@
 #include "sim/engine/recorder.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -43,31 +45,29 @@ EventTraceOptions trace_of(const std::string& path, double from_s, double to_s) 
 }
 
 // What a viewer relies on, for every event: known phase, owner with a name, time, matching ends, slices that nest.
-void check_every_event(const Json& trace) {
-  std::set<std::int64_t> named;
-  std::map<std::string, std::vector<std::string>> open;          // by category and id
-  std::map<std::int64_t, std::vector<std::pair<double, double>>> slices;
-  BOOST_REQUIRE(trace.at("traceEvents").is_array());
-  for (const Json& event : trace["traceEvents"]) {
+class EventChecker {
+ public:
+  void see(const Json& event) {
     BOOST_TEST_INFO(event.dump());
+    ++events_;
     const std::string phase = event.at("ph").get<std::string>(), name = event.at("name").get<std::string>();
     const auto process = event.at("pid").get<std::int64_t>();
     BOOST_REQUIRE(event.at("tid").is_number_unsigned());
     BOOST_REQUIRE(!name.empty());
     if (phase == "M") {
-      if (name == "process_name") named.insert(process);
+      if (name == "process_name") named_.insert(process);
       BOOST_REQUIRE(event.at("args").is_object());
-      continue;
+      return;
     }
-    BOOST_REQUIRE(named.contains(process));
+    BOOST_REQUIRE(named_.contains(process));
     const double time = event.at("ts").get<double>();
     BOOST_REQUIRE(time >= 0);
     if (phase == "X") {
       const double duration = event.at("dur").get<double>();
       BOOST_REQUIRE(duration > 0);
-      slices[process].push_back({time, time + duration});
+      slices_[process].push_back({time, time + duration});
     } else if (phase == "b" || phase == "e") {
-      std::vector<std::string>& stack = open[event.at("cat").get<std::string>() + event.at("id").get<std::string>()];
+      std::vector<std::string>& stack = open_[event.at("cat").get<std::string>() + event.at("id").get<std::string>()];
       if (phase == "b") {
         stack.push_back(name);
       } else {
@@ -82,11 +82,28 @@ void check_every_event(const Json& trace) {
       BOOST_REQUIRE(event.at("s") == "g" || event.at("s") == "p");
     }
   }
-  for (const auto& [id, stack] : open) BOOST_TEST(stack.empty(), id << " is never closed");
-  for (auto& [process, list] : slices) {
-    std::sort(list.begin(), list.end());
-    for (std::size_t i = 1; i < list.size(); ++i) BOOST_REQUIRE_GE(list[i].first, list[i - 1].second - 0.002);  // times have 1 ns
+
+  void finish() {
+    for (const auto& [id, stack] : open_) BOOST_TEST(stack.empty(), id << " is never closed");
+    for (auto& [process, list] : slices_) {
+      std::sort(list.begin(), list.end());
+      for (std::size_t i = 1; i < list.size(); ++i) BOOST_REQUIRE_GE(list[i].first, list[i - 1].second - 0.002);  // times have 1 ns
+    }
   }
+  std::size_t events() const { return events_; }
+
+ private:
+  std::set<std::int64_t> named_;
+  std::map<std::string, std::vector<std::string>> open_;          // by category and id
+  std::map<std::int64_t, std::vector<std::pair<double, double>>> slices_;
+  std::size_t events_ = 0;
+};
+
+void check_every_event(const Json& trace) {
+  EventChecker checker;
+  BOOST_REQUIRE(trace.at("traceEvents").is_array());
+  for (const Json& event : trace["traceEvents"]) checker.see(event);
+  checker.finish();
 }
 
 std::size_t count(const Json& trace, const std::string& phase, const std::string& name) {
@@ -97,21 +114,24 @@ std::size_t count(const Json& trace, const std::string& phase, const std::string
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(an_iteration_that_reaches_beyond_a_sample_counts_where_it_is_worked_off) {
+BOOST_AUTO_TEST_CASE(a_sample_shows_what_its_interval_added_and_how_things_stand) {
   const support::TemporaryFolder folder;
   const std::string path = folder.path + "/s.csv";
   TimeSeries series(path, {"e-0"});
   const std::vector<TopologyLink> links{{LinkKind::nvlink_out, 0, 0, 100.0}, {LinkKind::nvlink_out, 1, 1, 300.0}, {LinkKind::nvlink_out, 7, 2, 1.0}};
   RunLayout layout;
-  layout.engines = {{.ranks = 2, .gpus = 2, .kv_tokens = 1000}};
+  layout.engines = {{.ranks = 2, .gpus = 2, .kv_tokens = 1000, .experts = true}};
   layout.links = links;
   series.started(layout);
   RunSample sample;
-  sample.engines = {{.busy_s = 1.5, .waiting = 3, .running = 4, .kv_pinned_tokens = 100, .kv_used_tokens = 250, .rank_running = {4, 0}, .rank_kv_used_tokens = {250, 0}}};
+  sample.engines = {{.busy_s = 1, .waiting = 3, .running = 4, .kv_pinned_tokens = 100, .kv_used_tokens = 250, .rank_running = {4, 0}, .rank_kv_used_tokens = {250, 0},
+                     .rank_expert_load = {1.5, 0.5}, .experts_moved = 7}};
   sample.time_s = 1;
   sample.link_bytes = {40, 0, 9};
   series.sampled(sample);
   sample.time_s = 2;
+  sample.engines[0].busy_s = 1.5;
+  sample.engines[0].experts_moved = 9;
   sample.asked_tokens = 200, sample.hit_gpu_tokens = 150, sample.hit_host_tokens = 20;
   series.sampled(sample);
   series.close();
@@ -129,6 +149,31 @@ BOOST_AUTO_TEST_CASE(an_iteration_that_reaches_beyond_a_sample_counts_where_it_i
   BOOST_TEST(t.number(1, "e-0.NVLink out").value() == 0);
   BOOST_TEST(t.number(0, "e-0.running.r0").value() == 4);
   BOOST_TEST(t.number(0, "e-0.kv_used.r0").value() == 0.5);
+  BOOST_TEST(t.number(0, "e-0.experts_moved").value() == 7);
+  BOOST_TEST(t.number(1, "e-0.experts_moved").value() == 2);
+  BOOST_TEST(t.number(0, "e-0.expert_load.r0").value() == 1.5);
+  BOOST_TEST(t.number(0, "e-0.expert_load.r1").value() == 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(series_of_uneven_experts_show_ranks_that_even_out_when_experts_move) {
+  const support::TemporaryFolder folder;
+  run_scenario(scenario({"workload.experts.skew=zipf", "workload.experts.exponent=1", "deployment.eplb.policy=periodic_async", "deployment.eplb.redundant_experts=32",
+                         "deployment.eplb.draft_redundant_experts=8", "deployment.eplb.window=200", "deployment.eplb.interval=800"}), catalog, options(folder.path, 0.25));
+  const CsvTable t = CsvTable::read(folder.path + "/time_series.csv");
+  const auto busiest = [&](std::size_t row) {
+    double most = 0, sum = 0;
+    for (int r = 0; r < 8; ++r) {
+      const double load = t.number(row, "decode-0.expert_load.r" + std::to_string(r)).value();
+      most = std::max(most, load);
+      sum += load;
+    }
+    BOOST_TEST(sum == 8, tt::tolerance(1e-4));
+    return most;
+  };
+  double moved = 0;
+  for (std::size_t i = 0; i < t.rows(); ++i) moved += t.number(i, "decode-0.experts_moved").value();
+  BOOST_TEST(moved > 0);
+  BOOST_TEST(busiest(0) - 1 > 2 * (busiest(t.rows() - 1) - 1));
 }
 
 BOOST_AUTO_TEST_CASE(series_agree_with_the_result_and_change_nothing_of_it) {
@@ -221,4 +266,72 @@ BOOST_AUTO_TEST_CASE(a_window_that_is_none_is_refused) {
   const support::TemporaryFolder folder;
   BOOST_CHECK_THROW(EventTrace(trace_of(folder.path + "/t", 5, 5), {}), UserError);
   BOOST_CHECK_THROW(EventTrace(trace_of(folder.path + "/t", -1, 5), {}), UserError);
+}
+
+namespace {
+
+bool unfinished(const Json& event) { return event["ph"] == "b" && event["name"] == "request" && !event["args"]["finished"].get<bool>(); }
+
+}  // namespace
+
+// The window of 6 s ends while most requests are under way, and what is left 30 s later is cut off.
+BOOST_AUTO_TEST_CASE(requests_that_the_runs_end_cuts_off_are_in_the_trace) {
+  const support::TemporaryFolder folder;
+  const std::string path = folder.path + "/t.json";
+  const auto result = run_scenario(scenario({"workload.duration=6 s", "workload.output=100K", "workload.range_ratio=1"}), catalog, options({}, 0, trace_of(path, 0, 1e9)));
+  const Json trace = Json::parse(support::content_of(path));
+  check_every_event(trace);
+  const auto& counts = result["breakdown"]["counts"];
+  std::size_t cut = 0;
+  for (const Json& event : trace["traceEvents"]) cut += unfinished(event);
+  BOOST_TEST(cut > 0u);
+  BOOST_TEST(cut == counts["unfinished_measured"].get<std::size_t>());
+}
+
+BOOST_AUTO_TEST_CASE(failures_and_what_ends_them_are_in_the_trace_of_their_engine) {
+  const support::TemporaryFolder folder;
+  const std::string path = folder.path + "/t.json";
+  const std::string text = "name: test\nrack: gb300-nvl72\nmodel: deepseek-v4.1-flash\nnetwork: fluid\n"
+                           "prices: {list: deepseek-2026-09}\ndeployment:\n  prefill: {engines: 2, dep: 4}\n  decode: {engines: 2, dep: 8}\n"
+                           "workload: {kind: closed_loop, concurrency: 64, input: 8K, output: 256, range_ratio: 0.8, duration: 40 s}\n"
+                           "failures:\n  detection: 1 s\n  restart: 5 s\n  reload_bandwidth: 1000 GB/s\n  events:\n"
+                           "    - {kind: engine, pool: decode, engine: 1, at: 5 s}\n    - {kind: straggler, pool: prefill, engine: 1, gpu: 2, at: 8 s, lasts: 3 s, share: 0.3}\n";
+  run_scenario(read_scenario(YamlSource{"test", text}, catalog, {}), catalog, options({}, 0, trace_of(path, 0, 1e9)));
+  const Json trace = Json::parse(support::content_of(path));
+  check_every_event(trace);
+  for (const char* name : {"engine: failure", "engine: over", "straggler: failure", "straggler: over"}) BOOST_TEST(count(trace, "i", name) == 1u, name);
+  std::map<std::string, double> at_us;
+  std::set<std::int64_t> processes;
+  for (const Json& event : trace["traceEvents"])
+    if (event["ph"] == "i") {
+      at_us[event["name"].get<std::string>()] = event["ts"].get<double>();
+      processes.insert(event["pid"].get<std::int64_t>());
+    }
+  BOOST_TEST(processes.size() == 2u);
+  BOOST_TEST(at_us["straggler: over"] - at_us["straggler: failure"] == 3e6, tt::tolerance(1e-6));
+  BOOST_TEST(at_us["straggler: failure"] - at_us["engine: failure"] == 3e6, tt::tolerance(1e-6));
+  BOOST_TEST(at_us["engine: over"] - at_us["engine: failure"] > 6e6);
+}
+
+// One event a line, so that the file need not be in memory as a whole.
+BOOST_AUTO_TEST_CASE(a_minute_of_a_standard_run_keeps_the_format_below_100_MB) {
+  const support::TemporaryFolder folder;
+  const std::string path = folder.path + "/t.json";
+  const Scenario standard = read_scenario(std::string(RACKCAST_SOURCE_DIR) + "/scenarios/standard.yaml", catalog, {"workload.duration=60 s", "workload.trace=generated-v1.0"});
+  const auto result = run_scenario(standard, catalog, options({}, 0, trace_of(path, 0, 60)));
+  BOOST_TEST(std::filesystem::file_size(path) < 100'000'000u);
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  BOOST_TEST(line.ends_with("\"traceEvents\":["));
+  EventChecker checker;
+  while (std::getline(file, line) && line.starts_with("{")) {
+    if (line.ends_with(",")) line.pop_back();
+    checker.see(Json::parse(line));
+  }
+  BOOST_TEST(line.starts_with("]"));
+  checker.finish();
+  BOOST_TEST(checker.events() > 100'000u);
+  BOOST_TEST(result["manifest"]["notes"].dump().find("reached its limit") == std::string::npos);
+  BOOST_TEST_MESSAGE(checker.events() << " events, " << std::filesystem::file_size(path) << " bytes");
 }

@@ -50,9 +50,11 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_exact_enumeration_on_a_small_case) 
   const int libraries = 400;
   for (int seed = 0; seed < libraries; ++seed) {
     ExpertDemandLibrary library(2, ReplicaChoice::round_robin, static_cast<std::uint64_t>(seed));
-    library.reset(popularity, layers, 1);
-    for (int i = 0; i < ExpertDemandLibrary::samples_per_bucket; ++i, library.next_step())
+    library.reset(popularity, layers);
+    for (int i = 0; i < ExpertDemandLibrary::samples_per_bucket; ++i) {
+      library.next_step(std::vector<double>{1.0});
       drawn += library.at(4).mean.rows / (libraries * ExpertDemandLibrary::samples_per_bucket);
+    }
   }
   double exact_four = 0;  // four tokens: 256 outcomes
   for (int outcome = 0; outcome < 256; ++outcome) {
@@ -69,7 +71,7 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_fresh_draws_of_every_layer) {
   std::vector<ExpertPlacement> placements;
   for (int l = 0; l < layers; ++l) placements.push_back(place_global(popularity.mean(l), ranks, 13));
   ExpertDemandLibrary library(ranks, ReplicaChoice::round_robin, 3);
-  library.reset(popularity, placements, 6);
+  library.reset(popularity, placements);
   std::mt19937_64 random(4);
   for (const double tokens : {64.0 * 32, 100.0 * 32, 384.0 * 32, 6000.0 * 32}) {
     ExpertDemand fresh{0, 0, 0}, pre{0, 0, 0};
@@ -84,7 +86,8 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_fresh_draws_of_every_layer) {
       }
     }
     const int drawn = 64;
-    for (int i = 0; i < drawn; ++i, library.next_step()) {
+    for (int i = 0; i < drawn; ++i) {
+      library.next_step(popularity.draw_topics(static_cast<int>(tokens / 6), random));
       const auto one = library.at(tokens).mean;
       pre.rows += one.rows / drawn;
       pre.touched += one.touched / drawn;
@@ -103,9 +106,42 @@ BOOST_AUTO_TEST_CASE(the_library_draws_the_same_for_the_same_seed) {
   const ExpertPopularity popularity({.skew = ExpertSkew::zipf}, 4, 64, 4, 2);
   const std::vector<ExpertPlacement> placements(4, place_linear(64, 8, 8));
   ExpertDemandLibrary a(8, ReplicaChoice::round_robin, 3), b(8, ReplicaChoice::round_robin, 3);
-  a.reset(popularity, placements, 1);
-  b.reset(popularity, placements, 1);
+  a.reset(popularity, placements);
+  b.reset(popularity, placements);
+  const std::vector<double> topics(4, 0.25);
+  a.next_step(topics);
+  b.next_step(topics);
   for (const double tokens : {100.0, 900.0, 100.0}) BOOST_TEST(a.at(tokens).mean.rows == b.at(tokens).mean.rows);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_stays_as_drawn_until_it_ends_and_is_drawn_anew_with_the_topics_of_later_requests) {
+  const ExpertPopularity popularity({.skew = ExpertSkew::zipf, .topics = 2, .topic_spread = 2, .drift = 0}, 1, 64, 4, 2);
+  const std::vector<ExpertPlacement> placements(1, place_linear(64, 8, 8));
+  ExpertDemandLibrary library(8, ReplicaChoice::round_robin, 3);
+  library.reset(popularity, placements);
+  const auto fresh = [&](std::span<const double> topics) {
+    std::mt19937_64 random(1);
+    double rows = 0;
+    for (int i = 0; i < 500; ++i)
+      rows += demand_of_counts(placements[0], popularity.draw_counts(0, 4096, topics, random), 4096, 4, ReplicaChoice::round_robin).rows / 500;
+    return rows;
+  };
+  const std::vector<double> first{1, 0}, second{0, 1};
+  const int renewal = ExpertDemandLibrary::samples_per_bucket * ExpertDemandLibrary::uses_per_sample;
+  const auto mean_rows = [&](const std::vector<double>& topics, int steps) {
+    double rows = 0;
+    for (int i = 0; i < steps; ++i) {
+      library.next_step(topics);
+      rows += library.at(4096).mean.rows / steps;
+      BOOST_REQUIRE_EQUAL(library.at(4096).mean.rows, library.at(4096).mean.rows);
+    }
+    return rows;
+  };
+  const double before = mean_rows(first, 64);
+  mean_rows(second, renewal);
+  BOOST_TEST(before == fresh(first), boost::test_tools::tolerance(0.02));
+  BOOST_TEST(mean_rows(second, 64) == fresh(second), boost::test_tools::tolerance(0.02));
+  BOOST_TEST(std::abs(fresh(first) / fresh(second) - 1) > 0.05);  // else the test shows nothing
 }
 
 BOOST_AUTO_TEST_CASE(no_row_is_lost_or_doubled_whatever_the_placement_and_the_choice_of_replicas) {
