@@ -23,7 +23,7 @@ class Flattener : public Visitor {
   FieldRule field(std::string_view key, std::vector<double>& m, std::string_view) override {
     std::string text;
     for (const double value : m) text += (text.empty() ? "" : ", ") + shortest(value);
-    return add(key, "[" + text + "]", {});
+    return add(key, fmt::format("[{}]", text), {});
   }
   FieldRule field(std::string_view key, std::vector<int>& m, std::string_view) override { return add(key, fmt::format("[{}]", fmt::join(m, ", ")), {}); }
   FieldRule field(std::string_view key, std::vector<std::string>& m, std::string_view) override { return add(key, fmt::format("[{}]", fmt::join(m, ", ")), {}); }
@@ -56,7 +56,7 @@ class Flattener : public Visitor {
     return !names.empty() && open(std::string(key));
   }
   bool enter_entry(const std::string& name) override {
-    return open(name.find('.') == std::string::npos ? name : '"' + name + '"');
+    return open(name.find('.') == std::string::npos ? name : fmt::format("\"{}\"", name));
   }
   void leave_map() override { leave(); }
   bool enter_reference(std::string_view key, std::string_view, std::string_view) override { return open(std::string(key)); }
@@ -79,7 +79,10 @@ class Flattener : public Visitor {
   }
   FieldRule add(std::string_view key, std::string text, std::optional<double> number) {
     std::string full = path_;
-    if (!key.empty()) full += (path_.empty() ? "" : ".") + std::string(key);
+    if (!key.empty()) {
+      if (!path_.empty()) full += '.';
+      full += key;
+    }
     values.push_back({std::move(full), std::move(text), number, absent_depth_ > 0});
     return {*this, key};
   }

@@ -214,7 +214,8 @@ std::optional<Node> parse(const YamlSource& source, Diagnostics& problems) {
     }
     if (root.kind == Node::Kind::null) return empty;
     return root;
-  } catch (const Stop&) {
+  } catch (const Stop&) {  // its problem is in the list
+    return std::nullopt;
   } catch (const YAML::Exception& error) {
     problems.add(problem_at({file, error.mark.line + 1, error.mark.column + 1}, "", "is not YAML: " + error.msg));
   }

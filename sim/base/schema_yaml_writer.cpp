@@ -100,8 +100,9 @@ class Writer : public Visitor {
   void leave() override {
     // A mapping without a key would read back as nothing.
     if (out_.size() == open_sizes_.back()) {
-      if (dash_) indent(), out_ += "{}\n";
-      else out_.back() = ' ', out_ += "{}\n";
+      if (dash_) indent();
+      else out_.back() = ' ';
+      out_ += "{}\n";
     }
     open_sizes_.pop_back();
     depth_ -= 1;

@@ -81,11 +81,11 @@ std::string draw_ranges(const std::vector<PlotRange>& ranges, const PlotStyle& s
     high = std::max(high, r.p99);
   }
   if (!(high > 0)) return "";
-  const double from = std::floor(std::log10(low)), to = std::max(from + 1, std::ceil(std::log10(high)));
+  const int from = static_cast<int>(std::floor(std::log10(low))), to = std::max(from + 1, static_cast<int>(std::ceil(std::log10(high))));
   const auto width = static_cast<std::size_t>(std::max(10, style.columns - static_cast<int>(label_width) - 10));
   const auto cell = [&](double value) { return static_cast<std::size_t>(std::lround((std::log10(value) - from) / (to - from) * static_cast<double>(width - 1))); };
   std::string axis, out;
-  for (double decade = from; decade <= to; ++decade) {
+  for (int decade = from; decade <= to; ++decade) {
     const std::string text = seconds_text(std::pow(10, decade));
     const std::size_t at = label_width + 2 + cell(std::pow(10, decade));
     if (axis.size() < at) put(axis, at, text);  // where there is room
@@ -94,7 +94,7 @@ std::string draw_ranges(const std::vector<PlotRange>& ranges, const PlotStyle& s
   for (const PlotRange& r : ranges) {
     if (!drawable(r)) continue;
     Cells cells(width, style.colour);
-    for (double decade = from; decade <= to; ++decade) cells.set(cell(std::pow(10, decade)), "\u250a", soft);
+    for (int decade = from; decade <= to; ++decade) cells.set(cell(std::pow(10, decade)), "\u250a", soft);
     for (std::size_t i = cell(r.p10); i <= cell(r.p99); ++i) cells.set(i, "\u2500", nullptr);
     cells.set(cell(r.p10), "\u251c", nullptr);
     cells.set(cell(r.p99), "\u2524", nullptr);

@@ -113,6 +113,7 @@ std::vector<StoredResult> PlanRun::simulate(const std::vector<Scenario>& scenari
         done[row.key] = std::move(row);
       });
   std::vector<StoredResult> rows;
+  rows.reserve(scenarios.size());
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     rows.push_back(done.at(keys[i]));
     rows.back().name = scenarios[i].name;  // the store's may come from another plan
@@ -122,6 +123,7 @@ std::vector<StoredResult> PlanRun::simulate(const std::vector<Scenario>& scenari
 
 std::vector<PlanMeasure> PlanRun::measure(const std::vector<PlanPoint>& points) {
   std::vector<Scenario> scenarios;
+  scenarios.reserve(points.size());
   for (const PlanPoint& point : points) scenarios.push_back(scenario_of(point));
   const std::vector<StoredResult> rows = simulate(scenarios);
   std::vector<PlanMeasure> measures;

@@ -47,7 +47,7 @@ class SweepRun {
     const std::uint64_t all = space_.combinations();
     run_batch(
         pool_, [&] { return next(); },
-        [&](StoredResult row) {
+        [&](const StoredResult& row) {
           ++(row.status == "done" ? tally_.done : row.status == "refused" ? tally_.refused : tally_.errors);
           store_.put(row);
           // By combinations passed, less those under way: the share that is behind us.

@@ -114,6 +114,7 @@ void add_rows(std::vector<PublishedRow> rows, const ValidateOptions& options, co
   const std::vector<Recipe> recipes = known_recipes();
   rows = without_duplicates(std::move(rows));
   std::vector<std::string> notes;
+  notes.reserve(rows.size());
   for (PublishedRow& row : rows) notes.push_back(complete_row(row, recipes));
   settle_speculation(rows, recipes);
   share_launches(rows);
@@ -162,6 +163,7 @@ bool wanted(const PublishedRow& row, const SuiteSpec& spec) {
 // Fills predictions from the metrics of finished runs.
 void run_jobs(const std::vector<Job>& jobs, const ValidateOptions& options, const Catalog& catalog, ValidationSuite& suite) {
   std::vector<RunRequest> requests;
+  requests.reserve(jobs.size());
   for (const Job& job : jobs) requests.push_back(job.request);
   const std::vector<RunReply> replies = run_many(requests, catalog, options.jobs, "validate " + suite.name);
   for (std::size_t i = 0; i < jobs.size(); ++i)
@@ -233,6 +235,7 @@ int validate(const ValidateOptions& options, const Catalog& catalog) {
   std::vector<ValidationSuite> suites;
   std::vector<std::string> names = options.suites;
   if (names.empty() && options.data.empty()) names = catalog.names("suites");
+  suites.reserve(names.size() + options.data.size());
   for (const std::string& name : names)
     suites.push_back(run_suite(read_yaml_as<SuiteSpec>(catalog.find("suites", name), catalog.read_options()), options, catalog));
   for (const std::string& file : options.data) {

@@ -20,6 +20,7 @@ using calib::FitPoint;
 std::optional<double> seconds(const FitPoint& point, const CostSpec& costs) {
   const calib::Form& form = calib::form_of_family(point.family);
   std::vector<double> theta;
+  theta.reserve(form.parameters.size());
   for (const calib::Parameter& p : form.parameters) {
     const CostParameter* known = costs.find(point.family, std::string(p.name), point.model);
     // What a file leaves out costs nothing: a row's padding, a link's half-way size.

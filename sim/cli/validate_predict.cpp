@@ -72,6 +72,7 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
   std::vector<RunRequest> requests;
   std::vector<std::size_t> row_of;
   std::vector<PublishedScenario> scenarios;
+  scenarios.reserve(rows.size());
   for (PublishedRow& row : rows) {
     complete_row(row, recipes);
     scenarios.push_back(scenario_of(row, catalog));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "sim/base/error.hpp"
@@ -191,7 +192,7 @@ class ClosedFormStep : public StepModel {
       if (seconds == 0) continue;
       gpu_s += seconds;
       const double count = x[static_cast<std::size_t>(op.gate)];
-      rows.push_back({op.name, std::string(group_names[index_of(op.group)]), static_cast<int>(op.layers + 0.5),
+      rows.push_back({op.name, std::string(group_names[index_of(op.group)]), static_cast<int>(std::lround(op.layers)),
                       fmt::format("{:.0f} {}", count, op.shape), op.flops(x), op.bytes(x), seconds,
                       std::string(basis_names[static_cast<int>(op.form.basis)])});
     }
@@ -203,7 +204,7 @@ class ClosedFormStep : public StepModel {
         const ExpertCost& part = parts[static_cast<std::size_t>(i)];
         gpu_s += e.passes * part.seconds;
         rows.push_back({(e.group == Group::draft ? "draft " : "") + std::string(part.name),
-                        std::string(group_names[index_of(e.group)]), static_cast<int>(e.layers * e.passes + 0.5),
+                        std::string(group_names[index_of(e.group)]), static_cast<int>(std::lround(e.layers * e.passes)),
                         fmt::format("{:.0f} rows a rank", s.total[f] / (tensor_parallel_ ? 1 : ranks_)), e.passes * part.flops,
                         e.passes * part.bytes, e.passes * part.seconds,
                         std::string(basis_names[static_cast<int>(part.basis)])});

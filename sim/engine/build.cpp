@@ -167,6 +167,7 @@ void add_load(const Scenario& s, TraceCache& traces, BuiltRun& run) {
     return;
   }
   std::vector<std::unique_ptr<Load>> loads;
+  loads.reserve(parts.size());
   for (const WorkloadSpec& part : parts) loads.push_back(load_of(part, s.seed, traces, run));
   run.load = make_mixed_load(std::move(loads));
   // Lanes without think time ask without end.

@@ -20,7 +20,9 @@ Goodput::Loss Goodput::loss(double failure_s, double end_s) const {
   if (loss.before_tok_s <= 0) return loss;
   bool fell = false;
   double until_s = end_s;
-  for (double t = failure_s + width_s; t <= end_s; t += bucket_s) {
+  for (int bucket = 0;; ++bucket) {
+    const double t = failure_s + width_s + bucket * bucket_s;
+    if (t > end_s) break;
     const double now = mean(t - width_s, t);
     loss.lowest_tok_s = std::min(loss.lowest_tok_s, now);
     fell = fell || now < enough * loss.before_tok_s;

@@ -163,6 +163,7 @@ class FluidNetwork final : public Network {
     link.down = true;
     solve();
     std::vector<FlowId> failed;
+    failed.reserve(link.members.size());
     for (const Member& member : link.members) failed.push_back(member.flow);
     for (const FlowId flow : failed) heap_remove(flow);
     report_completions();

@@ -35,6 +35,7 @@ void ServingEngine::release_decode(RequestId id) {
 std::vector<std::uint32_t> ServingEngine::reset() {
   RACKCAST_CHECK(halted_, "a working engine was reset");
   std::vector<std::uint32_t> moves;
+  moves.reserve(posting_.size());
   for (const Posting& posting : posting_) moves.push_back(posting.move);
   ranks_.clear();
   for (std::uint32_t r = 0; r < shape_.ranks; ++r) ranks_.emplace_back(shape_.kv_tokens);

@@ -125,10 +125,14 @@ void ServingEngine::make_room_for_growth(std::uint32_t r) {
     const std::int64_t wanted = needed + lump - rank.grown_reserved;
     const std::int64_t least = needed - rank.grown_reserved;
     std::int64_t change = wanted;
-    if (too_much) rank.kv.release_private(-change);
-    else if (!rank.kv.reserve(change) && !rank.kv.reserve(change = least)) {
-      RACKCAST_CHECK(put_back_youngest(r), "KV is full, and nobody holds it");
-      continue;
+    if (too_much) {
+      rank.kv.release_private(-change);
+    } else if (!rank.kv.reserve(wanted)) {
+      change = least;
+      if (!rank.kv.reserve(least)) {
+        RACKCAST_CHECK(put_back_youngest(r), "KV is full, and nobody holds it");
+        continue;
+      }
     }
     rank.grown_reserved += change;
     if (!decode_loads_.empty()) {

@@ -16,7 +16,7 @@ int slots_per_rank(int experts, int ranks, int redundant) { return (experts + re
 ExpertPlacement place_linear(int experts, int ranks, int slots) {
   RACKCAST_CHECK(experts >= 1 && ranks >= 1 && slots * ranks >= experts, "experts do not fit into the slots");
   ExpertPlacement placement{experts, ranks, slots, {}};
-  placement.slot_expert.resize(static_cast<std::size_t>(ranks * slots));
+  placement.slot_expert.resize(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(slots));
   for (int s = 0; s < ranks * slots; ++s) placement.slot_expert[static_cast<std::size_t>(s)] = static_cast<std::uint16_t>(s % experts);
   return placement;
 }
@@ -80,7 +80,7 @@ ExpertPlacement place_hierarchical(std::span<const double> load, int groups, int
     std::vector<double> mine_load;
     for (int g = 0; g < groups_per_node; ++g)
       for (int i = 0; i < group_size; ++i) {
-        mine.push_back(static_cast<std::uint16_t>(node_groups[static_cast<std::size_t>(n * groups_per_node + g)] * group_size + i));
+        mine.push_back(static_cast<std::uint16_t>(node_groups[static_cast<std::size_t>(n) * static_cast<std::size_t>(groups_per_node) + static_cast<std::size_t>(g)] * group_size + i));
         mine_load.push_back(counted[mine.back()]);
       }
     for (const std::uint16_t local : replicate_and_pack(mine_load, node_ranks, slots))
@@ -107,7 +107,7 @@ ExpertPlacement place_random_replicas(int experts, int ranks, int slots, std::ui
   return placement;
 }
 
-ExpertPlacement better_of(ExpertPlacement candidate, ExpertPlacement fallback, std::span<const double> load) {
+ExpertPlacement better_of(const ExpertPlacement& candidate, const ExpertPlacement& fallback, std::span<const double> load) {
   return imbalance(rank_loads(candidate, load)) <= imbalance(rank_loads(fallback, load)) ? candidate : fallback;
 }
 

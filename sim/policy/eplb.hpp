@@ -30,6 +30,6 @@ ExpertPlacement place_hierarchical(std::span<const double> load, int groups, int
 ExpertPlacement place_random_replicas(int experts, int ranks, int slots, std::uint64_t seed);
 
 // Never worse than place_linear on the given load: the better of the two by the heaviest rank.
-ExpertPlacement better_of(ExpertPlacement candidate, ExpertPlacement fallback, std::span<const double> load);
+ExpertPlacement better_of(const ExpertPlacement& candidate, const ExpertPlacement& fallback, std::span<const double> load);
 
 }  // namespace rackcast

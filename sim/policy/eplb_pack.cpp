@@ -20,6 +20,7 @@ std::vector<int> replicate(std::span<const double> load, int slots, int most, in
     }
   };
   std::vector<Entry> entries;
+  entries.reserve(static_cast<std::size_t>(experts));
   for (int e = 0; e < experts; ++e) entries.push_back({load[static_cast<std::size_t>(e)], e});
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return b < a; });
   int spare = slots - experts;
@@ -146,7 +147,7 @@ std::vector<std::uint16_t> pack(std::span<const double> share, std::span<const i
   separate(packing);
   improve(packing, 4 * ranks);
   std::vector<std::uint16_t> result;
-  result.reserve(static_cast<std::size_t>(ranks * slots));
+  result.reserve(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(slots));
   for (auto& members : packing.members) {
     std::sort(members.begin(), members.end());
     result.insert(result.end(), members.begin(), members.end());

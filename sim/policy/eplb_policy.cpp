@@ -40,7 +40,7 @@ ExpertPlacement EplbPlanner::balanced(std::span<const double> load) const {
   ExpertPlacement placed = groups_ > 0 && shape_.nodes > 1 && !shape_.draft
                                ? place_hierarchical(load, groups_, shape_.nodes, shape_.ranks, shape_.slots)
                                : place_global(load, shape_.ranks, shape_.slots);
-  return better_of(std::move(placed), linear(), load);
+  return better_of(placed, linear(), load);
 }
 
 static void check_table(const std::vector<ExpertPlacement>& table, const EplbShape& shape) {

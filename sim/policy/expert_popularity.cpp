@@ -165,7 +165,7 @@ static double solve_lambda(std::span<const double> p, int top_k) {
 }
 
 const std::vector<double>& ExpertPopularity::topic_inclusion(int layer, int topic) const {
-  std::vector<double>& known = inclusion_[static_cast<std::size_t>(layer * options_.topics + topic)];
+  std::vector<double>& known = inclusion_[static_cast<std::size_t>(layer) * static_cast<std::size_t>(options_.topics) + static_cast<std::size_t>(topic)];
   if (!known.empty()) return known;
   known = topic_weights(layer, topic);
   const double lambda = solve_lambda(known, top_k_);

@@ -188,6 +188,8 @@ std::optional<SweepPoint> Space::at(std::uint64_t position, std::string& reason)
       if (condition.early && holds(condition, base_flat_, point.values)) continue;
       if (condition.early) return broken(condition), std::nullopt;
     } catch (const std::domain_error&) {
+      late.push_back(&condition);  // it needs values that only the whole scenario has
+      continue;
     }
     late.push_back(&condition);
   }

@@ -242,7 +242,8 @@ LaneDemand lane_demand(const AgentxOptions& asked, double duration_s) {
   std::uint64_t requests = 0, at_once = 0;
   double last_s = start_s;
   std::vector<LoadRequest> due;
-  for (double now_s = start_s; now_s < start_s + duration_s; now_s = load.next_time_s()) {
+  while (load.next_time_s() < start_s + duration_s) {
+    const double now_s = load.next_time_s();
     due.clear();
     load.take_due(now_s, due);
     for (const LoadRequest& request : due) {

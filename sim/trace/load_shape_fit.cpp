@@ -347,6 +347,7 @@ class Fitter {
     shape_.agent_kinds = std::max(1.0, mean_of(kinds_));
     shape_.agent_system_tokens = median_of(agent_system_, 0);
     std::vector<double> starts;
+    starts.reserve(group_first_.size());
     for (const std::uint32_t request : group_first_)
       starts.push_back(std::max(block_, trace_.requests[request].input_tokens - shape_.agent_system_tokens));
     shape_.group_start_tokens = QuantileCurve::of(starts, block_);

@@ -47,6 +47,7 @@ void read_source(ByteSource& source, TraceBuilder& builder) {
   const auto format = std::find_if(formats.begin(), formats.end(), [&](const TraceFormat& f) { return f.recognises(head); });
   if (format == formats.end()) {
     std::vector<std::string_view> names;
+    names.reserve(formats.size());
     for (const TraceFormat& known : formats) names.push_back(known.name);
     source.fail("", fmt::format("not a load file that we know ({})", fmt::join(names, ", ")));
   }
@@ -107,10 +108,10 @@ std::vector<std::string> first_json_keys(std::string_view head) {
       keys.emplace_back(json.key());
       json.skip();
     }
+    return keys;
   } catch (const UserError&) {
-    // Cut inside a value, or not JSON: the keys seen so far decide.
+    return keys;  // cut inside a value, or not JSON: the keys seen so far decide
   }
-  return keys;
 }
 
 void make_group_times_absolute(Trace& trace) {

@@ -30,7 +30,7 @@ std::int64_t days_of(int year, int month, int day) {
   const int y = month <= 2 ? year - 1 : year;
   const int era = y / 400, of_era = y - era * 400;
   const int day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return std::int64_t{era} * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719468;
+  return std::int64_t{era} * 146097 + std::int64_t{of_era} * 365 + of_era / 4 - of_era / 100 + day_of_year - 719468;
 }
 
 template <class Number>
@@ -53,7 +53,7 @@ bool parse_date(std::string_view text, double& seconds) {
       !(second >= 0 && second < 61))
     return false;
   // Whole seconds first: a double holds them and the 100 ns apart without loss once the first row is subtracted.
-  seconds = static_cast<double>(days_of(year, month, day) * 86400 + hour * 3600 + minute * 60) + second;
+  seconds = static_cast<double>(days_of(year, month, day) * 86400 + std::int64_t{hour} * 3600 + std::int64_t{minute} * 60) + second;
   return true;
 }
 

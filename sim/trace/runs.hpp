@@ -21,8 +21,10 @@ inline std::uint32_t common_prefix(std::span<const HashRun> a, std::span<const H
     if (a[i].first + used_a != b[j].first + used_b) break;
     const std::uint32_t step = std::min(a[i].count - used_a, b[j].count - used_b);
     common += step;
-    if ((used_a += step) == a[i].count) { ++i; used_a = 0; }
-    if ((used_b += step) == b[j].count) { ++j; used_b = 0; }
+    used_a += step;
+    used_b += step;
+    if (used_a == a[i].count) { ++i; used_a = 0; }
+    if (used_b == b[j].count) { ++j; used_b = 0; }
   }
   return common;
 }
