@@ -70,7 +70,7 @@ class DeviceContext {
     __syncthreads();
     if (Shaken && knobs_.release_left_out) return;
     if (threadIdx.x != 0) return;
-    // For local work the end of the kernel does it; the slots taken so far are known to be, they came back.
+    // For local work the end of the kernel does it.
     if (for_peers) __threadfence_system();
   }
   __device__ void acquire(bool from_peers) const {
@@ -102,15 +102,37 @@ class DeviceContext {
       return;
     }
   }
-  // Lanes of a warp that want a slot of the same rank take theirs with one addition.
-  __device__ uint32_t take_slot(uint32_t* counter, int peer) const {
-    const unsigned together = __match_any_sync(__activemask(), peer);
-    const int first = __ffs(static_cast<int>(together)) - 1;
-    uint32_t base = 0;
-    if (lane() == first) base = atomicAdd(counter, static_cast<uint32_t>(__popc(together)));
-    base = __shfl_sync(together, base, first);
-    return base + static_cast<uint32_t>(__popc(together & ((1U << lane()) - 1)));
+  // Eight lanes a token, all 32 at once.
+  __device__ ChoicePlace place_choice(const RankState&, const int32_t*, int, int owner) const {
+    const int group = lane() & ~(top_k_max - 1);
+    const unsigned same = __match_any_sync(0xffffffffu, group << 8 | owner);
+    ChoicePlace place = {};
+    place.here = __popc(same & ((1U << lane()) - 1));
+    place.together = __popc(same);
+    const unsigned firsts = __ballot_sync(0xffffffffu, place.here == 0 && owner != no_owner) >> group & ((1U << top_k_max) - 1);
+    place.distinct = __popc(firsts);
+    for (int j = 0; j < top_k_max; ++j) {
+      const int other = __shfl_sync(0xffffffffu, owner, group + j);
+      if ((firsts >> j & 1) != 0 && other < owner) ++place.position;
+    }
+    return place;
   }
+  // Lanes of a warp that want a slot of the same rank take theirs with one addition.
+  struct AskedSlot {
+    uint32_t base;      // in the first of them
+    unsigned together;  // lanes
+  };
+  __device__ AskedSlot ask_slot(uint32_t* counter, int peer) const {
+    const unsigned together = __match_any_sync(__activemask(), peer);
+    uint32_t base = 0;
+    if (lane() == __ffs(static_cast<int>(together)) - 1) base = atomicAdd(counter, static_cast<uint32_t>(__popc(together)));
+    return {base, together};
+  }
+  __device__ uint32_t slot(const AskedSlot& asked) const {
+    const uint32_t base = __shfl_sync(asked.together, asked.base, __ffs(static_cast<int>(asked.together)) - 1);
+    return base + static_cast<uint32_t>(__popc(asked.together & ((1U << lane()) - 1)));
+  }
+  __device__ uint32_t from_first_lane(uint32_t value) const { return __shfl_sync(0xffffffffu, value, 0); }
   __device__ uint32_t fetch_inc_wrap(uint32_t* at, uint32_t limit) const { return atomicInc(at, limit); }
   __device__ void delay(int) {
     if constexpr (Shaken) {
@@ -144,10 +166,9 @@ class DeviceContext {
     for (int i = 0; i < 4; ++i) out.word[i] = kernels::pack_bf16(sum[2 * i], sum[2 * i + 1]);
     return out;
   }
-  // A lane holds 8 values of each half of the piece; four lanes share a scale. Neighbours swap halves, so that each has 16
-  // values in a row to store, and lane 0 gets all 16 scales of the piece.
-  __device__ void quantise(const LaneValues& in, int lane, Vec16& codes, Vec16& scales) const {
-    uint32_t code[2];
+  // A lane holds 8 values of each half of the piece; four lanes share a scale, which one of them writes down. Neighbours swap
+  // halves, so that each has 16 values in a row to store.
+  __device__ Vec16 encode(const LaneValues& in, int lane, uint8_t* scales) const {
     uint2 part[2];
     for (int half = 0; half < 2; ++half) {
       const Vec16& p = half == 0 ? in.low : in.high;
@@ -158,23 +179,17 @@ class DeviceContext {
       pair = __vmaxu2(pair, __shfl_xor_sync(0xffffffffu, pair, 2));
       const float largest = low(max(pair & 0xffffU, pair >> 16));
       const uint32_t ratio = __float_as_uint(largest * (1.0F / 448.0F));
-      code[half] = max((ratio >> 23) + ((ratio & 0x7fffffU) != 0 ? 1U : 0U), 1U);
-      if (largest == 0.0F) code[half] = 127;
-      const float inverse = __uint_as_float((254U - code[half]) << 23);
+      uint32_t code = max((ratio >> 23) + ((ratio & 0x7fffffU) != 0 ? 1U : 0U), 1U);
+      if (largest == 0.0F) code = 127;
+      const float inverse = __uint_as_float((254U - code) << 23);
       part[half] = {fp8x4(p.word[0], p.word[1], inverse), fp8x4(p.word[2], p.word[3], inverse)};
+      if (lane % 4 == 0) scales[half * 8 + lane / 4] = static_cast<uint8_t>(code);
     }
     const bool odd = lane & 1;
     const uint2 give = odd ? part[0] : part[1];
     const uint2 keep = odd ? part[1] : part[0];
     const uint2 got = {__shfl_xor_sync(0xffffffffu, give.x, 1), __shfl_xor_sync(0xffffffffu, give.y, 1)};
-    codes = odd ? Vec16{{got.x, got.y, keep.x, keep.y}} : Vec16{{keep.x, keep.y, got.x, got.y}};
-    for (int half = 0; half < 2; ++half) {
-      uint32_t word = code[half] << (8 * ((lane >> 2) & 3));
-      word |= __shfl_xor_sync(0xffffffffu, word, 4);
-      word |= __shfl_xor_sync(0xffffffffu, word, 8);
-      scales.word[2 * half] = __shfl_sync(0xffffffffu, word, 0);
-      scales.word[2 * half + 1] = __shfl_sync(0xffffffffu, word, 16);
-    }
+    return odd ? Vec16{{got.x, got.y, keep.x, keep.y}} : Vec16{{keep.x, keep.y, got.x, got.y}};
   }
   __device__ void dequantise(const Vec16& values, uint8_t scale, float factor, Vec16& first, Vec16& second) const {
     const float power = kernels::ue8m0_to_float(scale);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/all_to_all_reference.hpp"
+#include "kernels/early_launch.hpp"
 #include "sim/base/error.hpp"
 
 namespace rackcast::a2a {
@@ -31,12 +32,15 @@ __device__ void linger(uint64_t ns) {
   while (now - start < ns);
 }
 
+// A kernel for each payload: neither pays for the registers of the other.
+template <Payload payload>
 __global__ void __launch_bounds__(block_threads, 2)
 dispatch_kernel(const __grid_constant__ RankState state, const __grid_constant__ PeerTable table, const __grid_constant__ Knobs knobs,
                 bool signal, bool wait) {
-  __shared__ alignas(16) char shared[sizeof(DispatchTile)];
+  __shared__ alignas(16) char shared[sizeof(DispatchShared)];
   after_the_kernel_before();
-  const RankState mine = with_table(state, table);
+  RankState mine = with_table(state, table);
+  mine.shape.payload = payload;
   DeviceContext<false> context(knobs, mine.rank, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), shared);
   dispatch(context, mine, signal, wait);
 }
@@ -44,7 +48,7 @@ dispatch_kernel(const __grid_constant__ RankState state, const __grid_constant__
 __global__ void __launch_bounds__(block_threads, 2)
 experts_kernel(const __grid_constant__ RankState state, const __grid_constant__ PeerTable table, const __grid_constant__ Knobs knobs,
                uint32_t epoch) {
-  __shared__ alignas(16) char shared[sizeof(DispatchTile)];
+  __shared__ alignas(16) char shared[sizeof(DispatchShared)];
   const RankState mine = with_table(state, table);
   DeviceContext<false> context(knobs, mine.rank, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), shared);
   run_experts(context, mine, epoch ? epoch : mine.epoch[0], false);
@@ -53,7 +57,7 @@ experts_kernel(const __grid_constant__ RankState state, const __grid_constant__ 
 __global__ void __launch_bounds__(block_threads, 2)
 combine_kernel(const __grid_constant__ RankState state, const __grid_constant__ PeerTable table, const __grid_constant__ Knobs knobs,
                bool signal, bool wait) {
-  __shared__ alignas(16) char shared[sizeof(DispatchTile)];
+  __shared__ alignas(16) char shared[sizeof(DispatchShared)];
   after_the_kernel_before();
   const RankState mine = with_table(state, table);
   DeviceContext<false> context(knobs, mine.rank, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), shared);
@@ -63,7 +67,7 @@ combine_kernel(const __grid_constant__ RankState state, const __grid_constant__ 
 __global__ void __launch_bounds__(block_threads)
 barrier_kernel(const __grid_constant__ RankState state, const __grid_constant__ PeerTable table, const __grid_constant__ Knobs knobs,
                uint32_t epoch, uint64_t linger_ns) {
-  __shared__ alignas(16) char shared[sizeof(DispatchTile)];
+  __shared__ alignas(16) char shared[sizeof(DispatchShared)];
   const RankState mine = with_table(state, table);
   DeviceContext<false> context(knobs, mine.rank, 0, 1, shared);
   barrier(context, mine, epoch);
@@ -73,7 +77,7 @@ barrier_kernel(const __grid_constant__ RankState state, const __grid_constant__ 
 template <bool Shaken>
 __global__ void __launch_bounds__(block_threads, 1)
 round_trip_kernel(const RankState* ranks, int blocks_per_rank, const __grid_constant__ Knobs knobs) {
-  __shared__ alignas(16) char shared[sizeof(DispatchTile)];
+  __shared__ alignas(16) char shared[sizeof(DispatchShared)];
   const RankState mine = ranks[static_cast<int>(blockIdx.x) / blocks_per_rank];
   DeviceContext<Shaken> context(knobs, mine.rank, static_cast<int>(blockIdx.x) % blocks_per_rank, blocks_per_rank, shared);
   const uint32_t epoch = dispatch(context, mine, true, false);
@@ -130,31 +134,20 @@ __global__ void set_flags_kernel(const __grid_constant__ Shape shape, char* wind
   *reinterpret_cast<uint64_t*>(window + shape.flag(flag_arrived, epoch, source)) = static_cast<uint64_t>(epoch) << 32 | received[source];
 }
 
-template <typename... Parameters, typename... Arguments>
-void launch_early(void (*kernel)(Parameters...), int blocks, Stream stream, const Arguments&... arguments) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(block_threads);
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  RACKCAST_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
-}
+kernels::EarlyLaunch early(const Launch& launch, Stream stream) { return {static_cast<unsigned>(launch.blocks), block_threads, stream}; }
 
 }  // namespace
 
 void launch_dispatch(const Launch& launch, bool signal, bool wait, Stream stream) {
-  launch_early(dispatch_kernel, launch.blocks, stream, launch.state, launch.peers, launch.knobs, signal, wait);
+  const auto kernel = launch.state.shape.payload == Payload::bf16 ? dispatch_kernel<Payload::bf16> : dispatch_kernel<Payload::fp8_block>;
+  launch_early(early(launch, stream), kernel, launch.state, launch.peers, launch.knobs, signal, wait);
 }
 void launch_experts(const Launch& launch, uint32_t epoch, Stream stream) {
   experts_kernel<<<launch.blocks, block_threads, 0, stream>>>(launch.state, launch.peers, launch.knobs, epoch);
   RACKCAST_LAUNCH_CHECK();
 }
 void launch_combine(const Launch& launch, bool signal, bool wait, Stream stream) {
-  launch_early(combine_kernel, launch.blocks, stream, launch.state, launch.peers, launch.knobs, signal, wait);
+  launch_early(early(launch, stream), combine_kernel, launch.state, launch.peers, launch.knobs, signal, wait);
 }
 void launch_barrier(const Launch& launch, uint32_t epoch, uint64_t linger_ns, Stream stream) {
   barrier_kernel<<<1, block_threads, 0, stream>>>(launch.state, launch.peers, launch.knobs, epoch, linger_ns);
@@ -182,7 +175,8 @@ int blocks_together(bool shaken) {
 
 void load_all_kernels() {
   cudaFuncAttributes ignored;
-  RACKCAST_CUDA_CHECK(cudaFuncGetAttributes(&ignored, dispatch_kernel));
+  RACKCAST_CUDA_CHECK(cudaFuncGetAttributes(&ignored, dispatch_kernel<Payload::bf16>));
+  RACKCAST_CUDA_CHECK(cudaFuncGetAttributes(&ignored, dispatch_kernel<Payload::fp8_block>));
   RACKCAST_CUDA_CHECK(cudaFuncGetAttributes(&ignored, experts_kernel));
   RACKCAST_CUDA_CHECK(cudaFuncGetAttributes(&ignored, combine_kernel));
   RACKCAST_CUDA_CHECK(cudaFuncGetAttributes(&ignored, barrier_kernel));
@@ -237,7 +231,7 @@ void RankMemory::load(const RankTokens& tokens, uint64_t input_seed) {
 
 RankState RankMemory::state() const {
   RankState state;
-  state.shape = shape_;
+  set_shape(state, shape_);
   state.rank = rank_;
   state.tokens = tokens_;
   state.input = input_.data();

@@ -19,6 +19,7 @@ constexpr int top_k_max = 8;
 constexpr int piece_values = 512;  // one warp moves a row in pieces of this many values
 constexpr int scale_block = 32;
 constexpr int hidden_max = 8192;
+constexpr int experts_max = 1 << 15;  // of all ranks together: they are divided by a product of 31 bits
 
 // What a received row needs to know besides its values.
 struct RowMeta {

@@ -8,8 +8,8 @@
 //
 // Context gives: block(), blocks(), thread(), threads() of the rank; warp(), warps(), lane(), lanes() of the block;
 // one_lane (a thread is a lane); sync(); shared<T>(); store16(), load16(); release() - every earlier store of the block is
-// visible, to peers or only to this GPU, before anything that thread 0 does next; acquire(), the other side of it; store_flag(), wait_flag(); take_slot() - the next value of
-// a counter; fetch_inc_wrap(); quantise(),
+// visible, to peers or only to this GPU, before anything that thread 0 does next; acquire(), the other side of it;
+// store_flag(), wait_flag(); place_choice(); ask_slot() and slot() - the next value of a counter; fetch_inc_wrap(); from_first_lane(); encode(),
 // dequantise(), bf16 pairs; delay(), which tests use to shake the order of things.
 #pragma once
 #include "kernels/all_to_all_layout.hpp"
@@ -20,11 +20,20 @@ struct alignas(16) Vec16 {
   uint32_t word[4];
 };
 
-constexpr int tile_tokens = 32;  // tokens whose destinations one block holds at a time
+constexpr int tile_tokens = 8;  // most tokens of a batch
+constexpr int held_pieces = 2;  // pieces of rows that a warp has in registers: a batch
+
+// Division by a number that all threads share, as a product: a division would come before the first load. Exact below 2^15.
+struct Divisor {
+  uint32_t inverse = 0;  // in 2^-31, rounded up
+  RACKCAST_BOTH static Divisor of(int32_t number) { return {((1U << 31) + static_cast<uint32_t>(number) - 1) / static_cast<uint32_t>(number)}; }
+  RACKCAST_BOTH int divide(int32_t value) const { return static_cast<int>(static_cast<uint64_t>(value) * inverse >> 31); }
+};
 
 // One rank as its blocks see it. Pointers are to memory of that rank's GPU, except window[], which reaches the peers.
 struct RankState {
   Shape shape;
+  Divisor by_experts, by_pieces;     // set_shape
   int32_t rank = 0;
   int32_t tokens = 0;
   char* const* window = nullptr;     // [ranks]
@@ -41,6 +50,12 @@ struct RankState {
 };
 constexpr uint64_t no_destination = ~uint64_t{0};
 
+inline void set_shape(RankState& rank, const Shape& shape) {
+  rank.shape = shape;
+  rank.by_experts = Divisor::of(shape.experts_per_rank);
+  rank.by_pieces = Divisor::of(shape.pieces());
+}
+
 // Meta data and scales are gathered here and follow a row's values in one store of a warp: small stores of their own cost as
 // many requests as whole lines do.
 struct DispatchTile {
@@ -48,6 +63,9 @@ struct DispatchTile {
   RowMeta meta[tile_tokens][top_k_max];
   Vec16 scales[tile_tokens][hidden_max / piece_values];
   int32_t copies[tile_tokens];
+};
+struct DispatchShared {
+  DispatchTile tile[2];  // a batch that is stored, and the next
   int32_t last;
 };
 
@@ -73,87 +91,65 @@ RACKCAST_BOTH bool arrive(Context& context, const RankState& rank, int phase, in
   return *last != 0;
 }
 
-// One thread for each choice of each token. The first choice that goes to a rank takes a row there and notes its meta
-// data; the token's ranks are listed in ascending order, so that the sum's order does not depend on who was first.
-// Everything that all choices of the token have in common is loaded and divided at once, with no loop that waits.
+// A choice that has asked for what it needs and not looked at the answers yet.
 template <typename Context>
-RACKCAST_BOTH void assign_choice(Context& context, const RankState& rank, uint32_t epoch, int t, int place, int choice, DispatchTile& tile) {
+struct AskedRow {
+  int32_t peer = 0;
+  int8_t place = -1;    // of the token in its batch; none: no choice
+  int8_t position = 0;  // of the rank among the token's ranks
+  int8_t here = 0;      // of the choice among the token's choices of that rank; the first takes the row
+  float weight = 0;
+  typename Context::AskedSlot slot = {};
+};
+
+// A choice among those of its token. The ranks of a token are listed in ascending order, so that the order of a sum does not
+// depend on who was first.
+struct ChoicePlace {
+  int32_t here;      // choices of the same rank before this one
+  int32_t together;  // choices of the same rank
+  int32_t position;  // ranks below this one
+  int32_t distinct;  // ranks of the token
+};
+constexpr int no_owner = 0xff;
+
+// One thread for each choice of each token, top_k_max a token; those beyond top_k only take part. The first choice that goes
+// to a rank takes a row there; all of them note their expert in its meta data.
+template <typename Context>
+RACKCAST_BOTH AskedRow<Context> ask_row(Context& context, const RankState& rank, uint32_t epoch, int t, int place, int choice, bool real,
+                                        DispatchTile& tile) {
   const Shape& shape = rank.shape;
-  const int32_t* experts = rank.expert + int64_t{t} * shape.top_k;
-  uint64_t* kept = rank.destination + int64_t{t} * shape.top_k;
-  int expert[top_k_max];
-  int owner[top_k_max];
-  float weight[top_k_max];
-  int mine = 0;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-  for (int j = 0; j < top_k_max; ++j) {
-    expert[j] = j < shape.top_k ? experts[j] : -1;
-    weight[j] = j < shape.top_k ? rank.weight[int64_t{t} * shape.top_k + j] : 0.0F;
+  const int64_t token = int64_t{t} * shape.top_k;
+  const int32_t expert = real ? rank.expert[token + choice] : 0;
+  AskedRow<Context> asked;
+  asked.weight = real ? rank.weight[token + choice] : 0.0F;
+  asked.peer = real ? rank.by_experts.divide(expert) : no_owner;
+  const ChoicePlace among = context.place_choice(rank, rank.expert + token, choice, asked.peer);
+  if (!real) return asked;
+  if (among.here == 0) asked.slot = context.ask_slot(rank.slot_count + count_place(shape, epoch, asked.peer), asked.peer);
+  asked.place = static_cast<int8_t>(place);
+  asked.position = static_cast<int8_t>(among.position);
+  asked.here = static_cast<int8_t>(among.here);
+  RowMeta& meta = tile.meta[place][among.position];
+  meta.expert[among.here] = static_cast<int16_t>(expert - asked.peer * shape.experts_per_rank);
+  if (among.here == 0) {
+    meta.token = t;
+    meta.experts = among.together;
   }
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-  for (int j = 0; j < top_k_max; ++j) {
-    owner[j] = j < shape.top_k ? expert[j] / shape.experts_per_rank : -1;
-    if (j == choice) mine = owner[j];
-  }
-  bool first = true;
-  int distinct = 0;
-  int position = 0;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-  for (int j = 0; j < top_k_max; ++j) {
-    bool fresh = owner[j] >= 0;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (int i = 0; i < j; ++i) fresh = fresh && owner[i] != owner[j];
-    distinct += fresh ? 1 : 0;
-    position += fresh && owner[j] < mine ? 1 : 0;
-    if (fresh && owner[j] == mine) first = j == choice;
-  }
-  if (choice == 0) tile.copies[place] = distinct;
-  if (choice >= distinct) kept[choice] = no_destination;
-  if (!first) return;
-  const uint32_t slot = context.take_slot(rank.slot_count + count_place(shape, epoch, mine), mine);  // on its way while the rest is noted
-  RowMeta& meta = tile.meta[place][position];
-  meta = RowMeta{};
-  meta.token = t;
-  int here = 0;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-  for (int j = 0; j < top_k_max; ++j) {
-    if (owner[j] != mine) continue;
-    meta.expert[here] = static_cast<int16_t>(expert[j] - mine * shape.experts_per_rank);
-    meta.weight[here] = weight[j];
-    ++here;
-  }
-  meta.experts = here;
-  kept[position] = (static_cast<uint64_t>(mine) << 32) | slot;
-  tile.row[place][position] = rank.window[mine] + shape.dispatch_row(epoch, rank.rank, slot);
+  if (choice == 0) tile.copies[place] = among.distinct;
+  if (choice >= among.distinct) rank.destination[token + choice] = no_destination;
+  return asked;
 }
 
-// What follows the values of every copy of the tile's rows: scales, then meta data, a warp a copy.
+// The answers.
 template <typename Context>
-RACKCAST_BOTH void push_tails(Context& context, const RankState& rank, int count, const DispatchTile& tile) {
-  const Shape& shape = rank.shape;
-  const int scales = shape.payload == Payload::bf16 ? 0 : shape.pieces();  // in units of 16 bytes, as lanes store them
-  const int64_t payload = shape.payload == Payload::bf16 ? int64_t{2} * shape.hidden : int64_t{shape.hidden};
-  for (int i = context.warp(); i < count * shape.top_k; i += context.warps()) {
-    const int place = i / shape.top_k;
-    const int copy = i % shape.top_k;
-    if (copy >= tile.copies[place]) continue;
-    char* row = tile.row[place][copy] + payload;
-    const Vec16* meta = reinterpret_cast<const Vec16*>(&tile.meta[place][copy]);
-    for (int lane = context.lane(); lane < scales + 4; lane += context.lanes()) {
-      context.delay(1);
-      context.store16(row + 16 * lane, lane < scales ? tile.scales[place][lane] : meta[lane - scales]);
-    }
-  }
+RACKCAST_BOTH void note_row(Context& context, const RankState& rank, uint32_t epoch, const AskedRow<Context>& asked, DispatchTile& tile) {
+  if (asked.place < 0) return;
+  RowMeta& meta = tile.meta[asked.place][asked.position];
+  meta.weight[asked.here] = asked.weight;
+  if (asked.here > 0) return;
+  const uint32_t slot = context.slot(asked.slot);
+  rank.destination[int64_t{meta.token} * rank.shape.top_k + asked.position] = (static_cast<uint64_t>(asked.peer) << 32) | slot;
+  tile.row[asked.place][asked.position] = rank.window[asked.peer] + rank.shape.dispatch_row(epoch, rank.rank, slot);
 }
 
 // A lane's share of a piece as it lies in the input.
@@ -162,77 +158,151 @@ struct LaneValues {
   const uint16_t* piece;  // where the piece begins
 };
 template <typename Context>
-RACKCAST_BOTH LaneValues fetch(Context& context, const RankState& rank, int first, int item, int lane) {
-  const int pieces = rank.shape.pieces();
-  const int64_t t = first + int64_t{item / pieces} * context.blocks();
-  const uint16_t* from = rank.input + t * rank.shape.hidden + item % pieces * piece_values;
+RACKCAST_BOTH LaneValues fetch(Context& context, const RankState& rank, int64_t t, int piece, int lane) {
+  const uint16_t* from = rank.input + t * rank.shape.hidden + piece * piece_values;
   return {context.load16(from + lane * 8), context.load16(from + 256 + lane * 8), from};
 }
 
-// Stores a lane's share into every copy of the row: read once, stored once per rank that needs it.
-template <typename Context>
-RACKCAST_BOTH void push(Context& context, const RankState& rank, int item, int lane, const LaneValues& values, DispatchTile& tile) {
-  const Shape& shape = rank.shape;
-  const int place = item / shape.pieces();
-  const int piece = item % shape.pieces();
-  const int copies = tile.copies[place];
-  if (shape.payload == Payload::bf16) {
-    for (int c = 0; c < copies; ++c) {
-      char* to = tile.row[place][c] + piece * piece_values * 2 + lane * 16;
-      context.delay(2);
-      context.store16(to, values.low);
-      context.store16(to + 512, values.high);
-    }
-    return;
-  }
-  Vec16 codes;   // of 16 values in a row, from byte segment() of the piece on
-  Vec16 scales;  // of the whole piece; meaningful in lane 0
-  context.quantise(values, lane, codes, scales);
-  const int segment = (lane & 1) * 256 + (lane >> 1) * 16;
-  if (lane == 0) tile.scales[place][piece] = scales;
+// The same as it travels: bf16 values in two runs of 8, or fp8 codes of 16 values in a row.
+template <Payload payload>
+struct LaneBytes {
+  Vec16 part[payload == Payload::bf16 ? 2 : 1];
+};
+template <Payload payload, typename Context>
+RACKCAST_BOTH LaneBytes<payload> encode(Context& context, const LaneValues& values, int lane, Vec16& scales) {
+  if constexpr (payload == Payload::bf16) return {{values.low, values.high}};
+  else return {{context.encode(values, lane, reinterpret_cast<uint8_t*>(&scales))}};
+}
+
+// Into every copy of the row: read once, stored once per rank that needs it.
+template <Payload payload, typename Context>
+RACKCAST_BOTH void push(Context& context, int piece, int lane, const LaneBytes<payload>& bytes, char* const* row, int copies) {
+  const int offset = payload == Payload::bf16 ? piece * piece_values * 2 + lane * 16 : piece * piece_values + (lane & 1) * 256 + (lane >> 1) * 16;
   for (int c = 0; c < copies; ++c) {
-    context.delay(3);
-    context.store16(tile.row[place][c] + piece * piece_values + segment, codes);
+    context.delay(2);
+    context.store16(row[c] + offset, bytes.part[0]);
+    if constexpr (payload == Payload::bf16) context.store16(row[c] + offset + 512, bytes.part[1]);
   }
 }
 
-// Rows out. On the GPU a warp has the next pieces (`ahead`) on their way while it stores one, and the first while slots are
-// taken. Two ahead is faster for bf16 rows by 6% at a thousand tokens and slower for fp8 ones, which need registers to convert.
-template <int ahead, typename Context>
-RACKCAST_BOTH void push_rows(Context& context, const RankState& rank, uint32_t epoch) {
-  const Shape& shape = rank.shape;
-  DispatchTile& tile = context.template shared<DispatchTile>();
-  const int block = context.block();
-  const int blocks = context.blocks();
-  for (int first = block; first < rank.tokens; first += tile_tokens * blocks) {
-    const int left = (rank.tokens - first + blocks - 1) / blocks;
-    const int count = left < tile_tokens ? left : tile_tokens;
-    const int items = count * shape.pieces();
-    int item = context.warp();
-    LaneValues values[ahead] = {};
-    for (int i = 0; i < ahead; ++i)
-      if (Context::one_lane && item + i * context.warps() < items) values[i] = fetch(context, rank, first, item + i * context.warps(), context.lane());
-    for (int i = context.thread(); i < count * shape.top_k; i += context.threads())
-      assign_choice(context, rank, epoch, first + (i / shape.top_k) * blocks, i / shape.top_k, i % shape.top_k, tile);
-    context.sync();
-    if (shape.payload == Payload::bf16) push_tails(context, rank, count, tile);
-    for (; item < items; item += context.warps()) {
-      if constexpr (Context::one_lane) {
-        const LaneValues now = values[0];
-        for (int i = 1; i < ahead; ++i) values[i - 1] = values[i];
-        const int next = item + ahead * context.warps();
-        if (next < items) values[ahead - 1] = fetch(context, rank, first, next, context.lane());
-        push(context, rank, item, context.lane(), now, tile);
-      } else {
-        for (int lane = 0; lane < 32; ++lane) push(context, rank, item, lane, fetch(context, rank, first, item, lane), tile);
-      }
-    }
-    context.sync();
-    if (shape.payload == Payload::bf16) continue;
-    push_tails(context, rank, count, tile);
-    context.sync();
+// The counts of an epoch, taken by a warp of the block that was last to take its slots.
+template <typename Context>
+RACKCAST_BOTH void take_counts(Context& context, const RankState& rank, uint32_t epoch) {
+  context.acquire(false);
+  for (int peer = context.lane(); peer < rank.shape.ranks; peer += context.lanes()) {
+    uint32_t& rows = rank.slot_count[count_place(rank.shape, epoch, peer)];
+    if (rank.sent != nullptr) rank.sent[peer] = rows;
+    rows = 0;
   }
 }
+
+// Rows out, a batch of tokens at a time: as many as the block's warps hold in registers. While one batch is stored, the values and
+// the slots of the next are on their way. Values are encoded before they wait for their slots, so that one barrier a batch is
+// enough. Local work has nobody to signal: the counts are taken as soon as the last slot is.
+template <Payload payload, typename Context>
+class RowsOut {
+ public:
+  RACKCAST_BOTH RowsOut(Context& context, const RankState& rank, uint32_t epoch)
+      : context_(context), rank_(rank), shape_(rank.shape), epoch_(epoch), tiles_(context.template shared<DispatchShared>().tile) {
+    const int held = rank.by_pieces.divide(held_pieces * context.warps());
+    batch_ = held < 1 ? 1 : held < tile_tokens ? held : tile_tokens;
+    for (int i = 0; i < held_pieces; ++i) {
+      const int item = context.warp() + i * context.warps();
+      place_[i] = rank.by_pieces.divide(item);
+      piece_[i] = item - place_[i] * shape_.pieces();
+    }
+  }
+
+  RACKCAST_BOTH void run(bool local) {
+    uint32_t before = 0;
+    const auto limit = static_cast<uint32_t>(context_.blocks() - 1);
+    const bool says = local && context_.thread() == 0;
+    if constexpr (Context::one_lane)
+      for (int i = 0; i < held_pieces; ++i) fetch_piece(0, i);
+    for (int first = -batch_, turn = 1; first < 0 || token(first) < rank_.tokens; first += batch_, turn ^= 1) {
+      const int next = first + batch_;
+      const bool more = token(next) < rank_.tokens;
+      if (first >= 0) context_.sync();
+      if (more) ask(next, tiles_[turn ^ 1]);
+      else if (says) before = context_.fetch_inc_wrap(&rank_.arrived_blocks[0], limit);
+      if (first >= 0) store_and_fetch(first, next, tiles_[turn]);
+      if (more) take(next, tiles_[turn ^ 1]);
+    }
+    if (local && context_.warp() == 0 && context_.from_first_lane(before) == limit) take_counts(context_, rank_, epoch_);
+  }
+
+ private:
+  RACKCAST_BOTH int token(int index) const { return context_.block() + index * context_.blocks(); }
+  RACKCAST_BOTH bool real(int first, int place) const { return place < batch_ && token(first + place) < rank_.tokens; }
+  RACKCAST_BOTH AskedRow<Context> ask_choice(int first, int i, DispatchTile& tile) {
+    const int place = i / top_k_max;
+    const int choice = i % top_k_max;
+    return ask_row(context_, rank_, epoch_, token(first + place), place, choice, real(first, place) && choice < shape_.top_k, tile);
+  }
+  RACKCAST_BOTH LaneBytes<payload> outgoing(int i) const {
+    if constexpr (payload == Payload::bf16) return {{values_[i].low, values_[i].high}};  // as they came: no second set of registers
+    else return bytes_[i];
+  }
+  RACKCAST_BOTH void fetch_piece(int first, int i) {
+    if (real(first, place_[i])) values_[i] = fetch(context_, rank_, token(first + place_[i]), piece_[i], context_.lane());
+  }
+
+  RACKCAST_BOTH void ask(int first, DispatchTile& tile) {
+    if constexpr (Context::one_lane) {
+      asked_ = {};
+      if (context_.warp() * 32 < batch_ * top_k_max) asked_ = ask_choice(first, context_.thread(), tile);
+    } else {
+      for (int i = 0; i < batch_ * top_k_max; ++i) note_row(context_, rank_, epoch_, ask_choice(first, i, tile), tile);
+    }
+  }
+  RACKCAST_BOTH void take(int first, DispatchTile& tile) {
+    if constexpr (Context::one_lane) {
+      for (int i = 0; i < held_pieces; ++i)
+        if (payload != Payload::bf16 && real(first, place_[i])) bytes_[i] = encode<payload>(context_, values_[i], context_.lane(), tile.scales[place_[i]][piece_[i]]);
+      note_row(context_, rank_, epoch_, asked_, tile);
+    }
+  }
+  RACKCAST_BOTH void store_and_fetch(int first, int next, DispatchTile& tile) {
+    if constexpr (Context::one_lane) {
+      for (int i = 0; i < held_pieces; ++i) {
+        if (real(first, place_[i])) push<payload>(context_, piece_[i], context_.lane(), outgoing(i), tile.row[place_[i]], tile.copies[place_[i]]);
+        fetch_piece(next, i);
+      }
+    } else {
+      for (int place = 0; real(first, place); ++place)
+        for (int piece = 0; piece < shape_.pieces(); ++piece)
+          for (int lane = 0; lane < 32; ++lane) {
+            const LaneValues values = fetch(context_, rank_, token(first + place), piece, lane);
+            push<payload>(context_, piece, lane, encode<payload>(context_, values, lane, tile.scales[place][piece]), tile.row[place], tile.copies[place]);
+          }
+    }
+    // What follows the values of every copy: scales, then meta data, a warp a copy.
+    const int scales = payload == Payload::bf16 ? 0 : shape_.pieces();  // in units of 16 bytes, as lanes store them
+    const int64_t values = payload == Payload::bf16 ? int64_t{2} * shape_.hidden : int64_t{shape_.hidden};
+    for (int i = context_.warp(); i < batch_ * top_k_max; i += context_.warps()) {
+      const int place = i / top_k_max;
+      const int copy = i % top_k_max;
+      if (!real(first, place) || copy >= tile.copies[place]) continue;
+      char* to = tile.row[place][copy] + values;
+      const Vec16* meta = reinterpret_cast<const Vec16*>(&tile.meta[place][copy]);
+      for (int lane = context_.lane(); lane < scales + 4; lane += context_.lanes()) {
+        context_.delay(1);
+        context_.store16(to + 16 * lane, lane < scales ? tile.scales[place][lane] : meta[lane - scales]);
+      }
+    }
+  }
+
+  Context& context_;
+  const RankState& rank_;
+  const Shape& shape_;
+  uint32_t epoch_;
+  DispatchTile (&tiles_)[2];
+  int batch_;  // tokens
+  int place_[held_pieces], piece_[held_pieces];
+  LaneValues values_[held_pieces] = {};  // of the batch that comes
+  LaneBytes<payload> bytes_[held_pieces] = {};
+  AskedRow<Context> asked_ = {};
+};
 
 template <typename Context>
 RACKCAST_BOTH void send_flags(Context& context, const RankState& rank, int kind, uint32_t epoch) {
@@ -259,29 +329,16 @@ RACKCAST_BOTH void wait_for_flags(Context& context, const RankState& rank, int k
   context.sync();
 }
 
-template <typename Context>
-RACKCAST_BOTH void take_counts(Context& context, const RankState& rank, uint32_t epoch) {
-  for (int peer = context.thread(); peer < rank.shape.ranks; peer += context.threads()) {
-    uint32_t& rows = rank.slot_count[count_place(rank.shape, epoch, peer)];
-    if (rank.sent != nullptr) rank.sent[peer] = rows;
-    rows = 0;
-  }
-}
-
 // With neither signal nor wait it is local work only, and the epoch stays.
 template <typename Context>
 RACKCAST_BOTH uint32_t dispatch(Context& context, const RankState& rank, bool signal, bool wait) {
   const uint32_t epoch = rank.epoch[0] + 1;
-  if (rank.shape.payload == Payload::bf16) push_rows<2>(context, rank, epoch);
-  else push_rows<1>(context, rank, epoch);
-  if (arrive(context, rank, 0, &context.template shared<DispatchTile>().last, signal)) {
-    if (signal) {
-      if (context.thread() == 0) rank.epoch[0] = epoch;  // before any flag: a flag lets other blocks start the next epoch
-      context.sync();
-      send_flags(context, rank, flag_arrived, epoch);
-    } else {
-      take_counts(context, rank, epoch);
-    }
+  if (rank.shape.payload == Payload::bf16) RowsOut<Payload::bf16, Context>(context, rank, epoch).run(!signal);
+  else RowsOut<Payload::fp8_block, Context>(context, rank, epoch).run(!signal);
+  if (signal && arrive(context, rank, 0, &context.template shared<DispatchShared>().last)) {
+    if (context.thread() == 0) rank.epoch[0] = epoch;  // before any flag: a flag lets other blocks start the next epoch
+    context.sync();
+    send_flags(context, rank, flag_arrived, epoch);
   }
   if (wait && context.block() == 0) wait_for_flags(context, rank, flag_arrived, epoch);
   return epoch;
@@ -323,7 +380,7 @@ RACKCAST_BOTH void run_experts(Context& context, const RankState& rank, uint32_t
       }
     }
   }
-  if (signal && arrive(context, rank, 1, &context.template shared<DispatchTile>().last))
+  if (signal && arrive(context, rank, 1, &context.template shared<DispatchShared>().last))
     send_flags(context, rank, flag_ready, epoch);
 }
 
@@ -384,7 +441,7 @@ RACKCAST_BOTH void combine(Context& context, const RankState& rank, bool signal,
   }
   if (wait) wait_for_flags(context, rank, flag_ready, epoch);
   pull_rows(context, rank, epoch);
-  if ((signal || wait) && arrive(context, rank, 2, &context.template shared<DispatchTile>().last, false) && context.thread() == 0)
+  if ((signal || wait) && arrive(context, rank, 2, &context.template shared<DispatchShared>().last, false) && context.thread() == 0)
     rank.epoch[1] = epoch;
 }
 

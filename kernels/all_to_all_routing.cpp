@@ -17,6 +17,7 @@ const char* shape_problem(const Shape& shape) {
   if (shape.hidden > hidden_max) return "hidden must be at most 8192";
   if (shape.top_k < 1 || shape.top_k > top_k_max) return "top_k must be 1 to 8";
   if (shape.experts_per_rank < 1) return "experts_per_rank must be at least 1";
+  if (int64_t{shape.experts_per_rank} * shape.ranks > experts_max) return "too many experts";
   if (int64_t{shape.experts_per_rank} * shape.ranks < shape.top_k) return "fewer experts than top_k";
   return nullptr;
 }

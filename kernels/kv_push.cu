@@ -94,7 +94,6 @@ class KvPushCase final : public Case {
                                                        : time_eager(comm_, transfer_.at() + ": unpack", idle, idle, 20);
       const std::size_t samples = std::min(timing.samples_us.size(), unpacked.time_us.size());
       timing.samples_us.resize(samples);
-      timing.post_us.resize(samples);
       for (std::size_t i = 0; i < samples; ++i) timing.samples_us[i] += unpacked.time_us[i];
     }
     return timing;

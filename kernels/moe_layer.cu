@@ -40,8 +40,7 @@ class MoeLayerCase final : public Case {
     position_ = DeviceBuffer<std::int32_t>(choices);
     count_ = DeviceBuffer<std::int32_t>(experts);
     offset_ = DeviceBuffer<std::int32_t>(experts);
-    scratch_ = DeviceBuffer<std::int32_t>(experts + 1);
-    RACKCAST_CUDA_CHECK(cudaMemset(scratch_.data(), 0, scratch_.bytes()));
+    base_ = DeviceBuffer<std::int32_t>(static_cast<std::size_t>(positions_blocks) * experts);
     codes_ = DeviceBuffer<std::uint8_t>(rows * hidden);
     scales_ = DeviceBuffer<float>(rows * (hidden / 128) + 128);
     h_ = DeviceBuffer<std::uint8_t>(rows * inter);
@@ -136,7 +135,7 @@ class MoeLayerCase final : public Case {
   }
   LtOperands router_operands() { return {x_.data(), router_weights_.data(), nullptr, nullptr, logits_.data()}; }
   Permutation permutation() const {
-    return {tokens_, hidden_, experts_, top_k_, align, ids_.data(), rank_.data(), position_.data(), count_.data(), offset_.data(), scratch_.data()};
+    return {tokens_, hidden_, experts_, top_k_, align, ids_.data(), rank_.data(), position_.data(), count_.data(), offset_.data(), base_.data()};
   }
   std::vector<double> values_of(const DeviceBuffer<std::uint16_t>& matrix, std::size_t row) const {
     std::vector<std::uint16_t> raw(static_cast<std::size_t>(hidden_));
@@ -190,7 +189,7 @@ class MoeLayerCase final : public Case {
   LtProduct router_;
   DeviceBuffer<std::uint16_t> x_, router_weights_, rows_, y_;
   DeviceBuffer<float> bias_, logits_, weights_, scales_, h_scales_;
-  DeviceBuffer<std::int32_t> ids_, rank_, position_, count_, offset_, scratch_;
+  DeviceBuffer<std::int32_t> ids_, rank_, position_, count_, offset_, base_;
   DeviceBuffer<std::uint8_t> codes_, h_;
   std::vector<Set> sets_;
 };

@@ -25,8 +25,7 @@ class PermuteCase final : public Case {
     position_ = DeviceBuffer<std::int32_t>(choices);
     count_ = DeviceBuffer<std::int32_t>(static_cast<std::size_t>(experts_));
     offset_ = DeviceBuffer<std::int32_t>(static_cast<std::size_t>(experts_));
-    scratch_ = DeviceBuffer<std::int32_t>(static_cast<std::size_t>(experts_) + 1);
-    RACKCAST_CUDA_CHECK(cudaMemset(scratch_.data(), 0, scratch_.bytes()));
+    base_ = DeviceBuffer<std::int32_t>(static_cast<std::size_t>(positions_blocks * experts_));
     const auto tokens = static_cast<std::size_t>(tokens_), rows = static_cast<std::size_t>(pitch_), width = static_cast<std::size_t>(hidden_);
     const std::size_t set_bytes = tokens * width * 2 + rows * width * (permute_ ? 1 : 2);
     for (int set = 0; set < sets_needed(options, set_bytes); ++set) {
@@ -70,7 +69,7 @@ class PermuteCase final : public Case {
   };
 
   Permutation permutation() const {
-    return {tokens_, hidden_, experts_, top_k_, align_, ids_.data(), rank_.data(), position_.data(), count_.data(), offset_.data(), scratch_.data()};
+    return {tokens_, hidden_, experts_, top_k_, align_, ids_.data(), rank_.data(), position_.data(), count_.data(), offset_.data(), base_.data()};
   }
 
   // Unpermute alone needs some valid positions.
@@ -123,11 +122,12 @@ class PermuteCase final : public Case {
 
   CheckResult check_permute(const CheckOptions& options) {
     const Set& one = sets_[0];
-    for (int repeat = 0; repeat < 2; ++repeat) {  // the second finds what the first left in the scratch
+    for (int repeat = 0; repeat < 2; ++repeat) {  // the second finds what the first left behind
       poison(one.codes.data(), one.codes.bytes());
       poison(one.scales.data(), one.scales.bytes());
       poison(position_.data(), position_.bytes());
       poison(count_.data(), count_.bytes());
+      poison(base_.data(), base_.bytes());
       RACKCAST_CUDA_CHECK(cudaDeviceSynchronize());
       launch(0, nullptr);
     }
@@ -188,7 +188,7 @@ class PermuteCase final : public Case {
   bool permute_;
   int tokens_, hidden_, top_k_, experts_, align_, pitch_ = 0;
   std::vector<std::int32_t> ids_host_;
-  DeviceBuffer<std::int32_t> ids_, rank_, position_, count_, offset_, scratch_;
+  DeviceBuffer<std::int32_t> ids_, rank_, position_, count_, offset_, base_;
   DeviceBuffer<float> weights_;
   std::vector<Set> sets_;
 };

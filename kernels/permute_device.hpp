@@ -6,14 +6,18 @@
 
 namespace rackcast::kernels {
 
+constexpr int positions_blocks = 8;  // that share the tokens
+
 struct Permutation {
   int tokens = 0, hidden = 0, experts = 0, top_k = 0, align = 1;  // hidden a multiple of 128
   const std::int32_t* ids = nullptr;  // [tokens][top_k]
-  std::int32_t* rank = nullptr;       // [tokens][top_k] of each choice within its expert
+  std::int32_t* rank = nullptr;       // [tokens][top_k] of each choice among those of its expert in its share of the tokens
   std::int32_t* position = nullptr;   // [tokens][top_k] row of each choice, written by the scatter
   std::int32_t* count = nullptr;      // [experts]
   std::int32_t* offset = nullptr;     // [experts]
-  std::int32_t* scratch = nullptr;    // [experts + 1], zero before the first launch; every launch leaves it zero
+  std::int32_t* base = nullptr;       // [positions_blocks][experts] where an expert's rows of a share begin
+
+  __host__ __device__ int share() const { return (tokens + positions_blocks - 1) / positions_blocks; }
 };
 void launch_positions(const Permutation& permutation, Stream stream);
 

@@ -1,9 +1,13 @@
 // Floors at 4.3 TB/s, V4.1 (H = 5120, top 6): permute 42 kB a token, 9.8 ns; unpermute 82 kB a token, 19 ns; two and one
 // kernels, so 3-5 us and 2-3 us for few tokens.
+#include <cooperative_groups.h>
+
 #include <type_traits>
+#include <utility>
 
 #include "kernels/device.cuh"
 #include "kernels/device.hpp"
+#include "kernels/early_launch.hpp"
 #include "kernels/permute_device.hpp"
 #include "sim/base/error.hpp"
 
@@ -11,64 +15,59 @@ namespace rackcast::kernels {
 namespace {
 
 constexpr int threads = 256;
-constexpr int choices_a_thread = 4;
+constexpr int positions_threads = 1024;
 constexpr int max_experts = 512;
 
-// A block counts its choices in shared memory and reserves room for them with one addition an expert; the block that
-// finishes last turns the counts into offsets and leaves the scratch zero for the next launch.
-__global__ void __launch_bounds__(threads) positions_kernel(const Permutation p) {
-  __shared__ int in_block[max_experts];
-  __shared__ int base[max_experts];
-  __shared__ bool last;
+// One cluster, whose blocks share the tokens. A block counts its choices in shared memory, reads the counts of the others, and
+// then knows where its rows of every expert begin.
+__global__ void __cluster_dims__(positions_blocks, 1, 1) __launch_bounds__(positions_threads) positions_kernel(const Permutation p) {
+  __shared__ int counts[max_experts];
+  __shared__ int before_warp[max_experts / 32];
 #if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");  // the scatter may read and quantise its tokens meanwhile
+  const auto cluster = cooperative_groups::this_cluster();
+  const int mine = static_cast<int>(cluster.block_rank()), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int share = p.share(), first = min(mine * share, p.tokens) * p.top_k, last = min((mine + 1) * share, p.tokens) * p.top_k;
+  for (int e = threadIdx.x; e < p.experts; e += positions_threads) counts[e] = 0;
+  __syncthreads();
+  for (int at = first + static_cast<int>(threadIdx.x); at < last; at += 4 * positions_threads) {
+    int expert[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) expert[i] = at + i * positions_threads < last ? p.ids[at + i * positions_threads] : -1;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (expert[i] >= 0) p.rank[at + i * positions_threads] = atomicAdd(&counts[expert[i]], 1);
+  }
+  cluster.sync();
+  const int e = static_cast<int>(threadIdx.x);
+  int before = 0, total = 0;
+  if (e < p.experts)
+    for (int block = 0; block < positions_blocks; ++block) {
+      const int theirs = *cluster.map_shared_rank(&counts[e], block);
+      before += block < mine ? theirs : 0;
+      total += theirs;
+    }
+  const int rows = (total + p.align - 1) / p.align * p.align;
+  int up_to = rows;  // inclusive scan
+  for (int step = 1; step < 32; step <<= 1) {
+    const int other = __shfl_up_sync(0xffffffffu, up_to, step);
+    if (lane >= step) up_to += other;
+  }
+  if (lane == 31 && warp < max_experts / 32) before_warp[warp] = up_to;
+  auto read = cluster.barrier_arrive();  // the others' counts are read
+  __syncthreads();
+  if (e < p.experts) {
+    int offset = up_to - rows;
+    for (int w = 0; w < warp; ++w) offset += before_warp[w];
+    p.base[mine * p.experts + e] = offset + before;
+    if (mine == 0) {
+      p.offset[e] = offset;
+      p.count[e] = total;
+    }
+  }
+  cluster.barrier_wait(std::move(read));
 #endif
-  const int total = p.tokens * p.top_k;
-  for (int e = threadIdx.x; e < p.experts; e += threads) in_block[e] = 0;
-  __syncthreads();
-  int expert[choices_a_thread], rank[choices_a_thread];
-  const int start = static_cast<int>(blockIdx.x) * threads * choices_a_thread + static_cast<int>(threadIdx.x);
-#pragma unroll
-  for (int i = 0; i < choices_a_thread; ++i) {
-    const int at = start + i * threads;
-    expert[i] = at < total ? p.ids[at] : -1;
-    if (expert[i] >= 0) rank[i] = atomicAdd(&in_block[expert[i]], 1);
-  }
-  __syncthreads();
-  for (int e = threadIdx.x; e < p.experts; e += threads) base[e] = in_block[e] ? atomicAdd(p.scratch + e, in_block[e]) : 0;
-  __syncthreads();
-#pragma unroll
-  for (int i = 0; i < choices_a_thread; ++i)
-    if (expert[i] >= 0) p.rank[start + i * threads] = base[expert[i]] + rank[i];
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicAdd(p.scratch + p.experts, 1) == static_cast<int>(gridDim.x) - 1;
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
-  // Exclusive scan of the aligned counts, one warp; up to 16 experts a lane.
-  for (int e = threadIdx.x; e < p.experts; e += threads) {
-    in_block[e] = __ldcg(p.scratch + e);
-    p.count[e] = in_block[e];
-    p.scratch[e] = 0;
-  }
-  __syncthreads();
-  if (threadIdx.x < 32) {
-    const int share = (p.experts + 31) / 32, first = static_cast<int>(threadIdx.x) * share;
-    int mine = 0;
-    for (int e = first; e < min(first + share, p.experts); ++e) mine += (in_block[e] + p.align - 1) / p.align * p.align;
-    int before = mine;
-    for (int step = 1; step < 32; step <<= 1) {
-      const int other = __shfl_up_sync(0xffffffffu, before, step);
-      if (static_cast<int>(threadIdx.x) >= step) before += other;
-    }
-    before -= mine;
-    for (int e = first; e < min(first + share, p.experts); ++e) {
-      p.offset[e] = before;
-      before += (in_block[e] + p.align - 1) / p.align * p.align;
-    }
-    if (threadIdx.x == 0) p.scratch[p.experts] = 0;
-  }
 }
 
 // The smallest power of two that keeps amax within e4m3's 448.
@@ -86,22 +85,13 @@ __global__ void __launch_bounds__(threads) scatter_kernel(const Permutation p, c
   const int token = static_cast<int>(group / groups), block = static_cast<int>(group % groups), part = threadIdx.x % 8;
   const uint4* source = x + (static_cast<std::size_t>(token) * p.hidden + block * 128 + part * 16) / 8;
   const uint4 raw[2] = {__ldcs(source), __ldcs(source + 1)};
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");  // for the positions; the tokens are on their way already
-#endif
-  int row[TopK];
-#pragma unroll
-  for (int choice = 0; choice < TopK; ++choice) {
-    const int at = token * TopK + choice;
-    row[choice] = p.offset[__ldg(p.ids + at)] + p.rank[at];
-  }
   float value[16];
   float amax = 0;
   const auto* words = reinterpret_cast<const std::uint32_t*>(raw);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    value[2 * i] = __uint_as_float(words[i] << 16);
-    value[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+    value[2 * i] = low_bf16(words[i]);
+    value[2 * i + 1] = high_bf16(words[i]);
     amax = fmaxf(amax, fmaxf(fabsf(value[2 * i]), fabsf(value[2 * i + 1])));
   }
   const unsigned mine = 0xffu << (threadIdx.x & 24);
@@ -115,6 +105,16 @@ __global__ void __launch_bounds__(threads) scatter_kernel(const Permutation p, c
     packed[i] = static_cast<std::uint32_t>(low) | static_cast<std::uint32_t>(high) << 16;
   }
   const uint4 codes = make_uint4(packed[0], packed[1], packed[2], packed[3]);
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");  // for the positions; the tokens are read and quantised already
+#endif
+  const int* base = p.base + token / p.share() * p.experts;
+  int row[TopK];
+#pragma unroll
+  for (int choice = 0; choice < TopK; ++choice) {
+    const int at = token * TopK + choice;
+    row[choice] = base[__ldg(p.ids + at)] + p.rank[at];
+  }
 #pragma unroll
   for (int choice = 0; choice < TopK; ++choice)  // streamed, so that the scattered scales below stay in L2 until their sectors are full
     __stcs(reinterpret_cast<uint4*>(rows.codes + static_cast<std::size_t>(row[choice]) * p.hidden + block * 128 + part * 16), codes);
@@ -145,8 +145,8 @@ __global__ void __launch_bounds__(threads) unpermute_kernel(const Permutation p,
     const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      sum[2 * i] += factor * __uint_as_float(words[i] << 16);
-      sum[2 * i + 1] += factor * __uint_as_float(words[i] & 0xffff0000u);
+      sum[2 * i] += factor * low_bf16(words[i]);
+      sum[2 * i + 1] += factor * high_bf16(words[i]);
     }
   };
   if (shared) add(__ldcs(shared + at), 1.0f);
@@ -169,33 +169,21 @@ void with_top_k(int top_k, Go go) {
   }
 }
 
-template <typename T>
-unsigned blocks_for(T count, int a_block) { return static_cast<unsigned>((count + a_block - 1) / a_block); }
-
 }  // namespace
 
 void launch_positions(const Permutation& p, Stream stream) {
   RACKCAST_CHECK(p.experts <= max_experts, "too many experts");
-  positions_kernel<<<blocks_for(p.tokens * p.top_k, threads * choices_a_thread), threads, 0, stream>>>(p);
-  RACKCAST_LAUNCH_CHECK();
+  launch_early({positions_blocks, positions_threads, stream}, positions_kernel, p);
 }
 
 void launch_scatter(const Permutation& p, const void* x, const QuantisedRows& rows, Stream stream) {
-  const long long groups = static_cast<long long>(p.tokens) * (p.hidden / 128);
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(blocks_for(groups * 8, threads));
-  config.blockDim = dim3(threads);
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  with_top_k(p.top_k, [&](auto k) { RACKCAST_CUDA_CHECK(cudaLaunchKernelEx(&config, scatter_kernel<k.value>, p, static_cast<const uint4*>(x), rows)); });
+  const auto groups = static_cast<std::size_t>(p.hidden / 128);
+  const EarlyLaunch launch{blocks_for(static_cast<std::size_t>(p.tokens) * groups * 8, threads), threads, stream};
+  with_top_k(p.top_k, [&](auto k) { launch_early(launch, scatter_kernel<k.value>, p, static_cast<const uint4*>(x), rows); });
 }
 
 void launch_unpermute(const Permutation& p, const void* rows, const float* weights, const void* shared, void* y, Stream stream) {
-  const unsigned blocks = blocks_for(static_cast<long long>(p.tokens) * (p.hidden / 8), threads);
+  const unsigned blocks = blocks_for(static_cast<std::size_t>(p.tokens) * static_cast<std::size_t>(p.hidden / 8), threads);
   with_top_k(p.top_k, [&](auto k) {
     unpermute_kernel<k.value><<<blocks, threads, 0, stream>>>(p, static_cast<const uint4*>(rows), weights, static_cast<const uint4*>(shared), static_cast<uint4*>(y));
   });

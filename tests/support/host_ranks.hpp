@@ -70,13 +70,30 @@ class HostContext {
         throw std::runtime_error("flag " + std::to_string(kind) + " of rank " + std::to_string(peer) + " did not come");
     }
   }
-  uint32_t take_slot(uint32_t* counter, int) { return std::atomic_ref<uint32_t>(*counter).fetch_add(1, std::memory_order_relaxed); }
+  ChoicePlace place_choice(const RankState& rank, const int32_t* expert, int choice, int owner) const {
+    ChoicePlace place = {};
+    for (int j = 0; j < rank.shape.top_k; ++j) {
+      const int other = rank.by_experts.divide(expert[j]);
+      bool fresh = true;
+      for (int i = 0; i < j; ++i) fresh = fresh && rank.by_experts.divide(expert[i]) != other;
+      if (fresh) ++place.distinct;
+      if (fresh && other < owner) ++place.position;
+      if (other != owner) continue;
+      ++place.together;
+      if (j < choice) ++place.here;
+    }
+    return place;
+  }
+  using AskedSlot = uint32_t;
+  uint32_t slot(uint32_t asked) const { return asked; }
+  uint32_t ask_slot(uint32_t* counter, int) { return std::atomic_ref<uint32_t>(*counter).fetch_add(1, std::memory_order_relaxed); }
   uint32_t fetch_inc_wrap(uint32_t* at, uint32_t limit) {
     std::atomic_ref<uint32_t> value(*at);
     uint32_t old = value.load(std::memory_order_relaxed);
     while (!value.compare_exchange_weak(old, old >= limit ? 0 : old + 1, std::memory_order_acq_rel)) {}
     return old;
   }
+  uint32_t from_first_lane(uint32_t value) const { return value; }
   void delay(int) {
     if (options_.delay_seed == 0) return;
     // No yields: on a busy machine each would cost a whole turn of the others.
@@ -108,19 +125,19 @@ class HostContext {
     return out;
   }
   // One thread plays all lanes one after another, so what lanes would exchange is read from the input.
-  void quantise(const LaneValues& values, int lane, Vec16& codes, Vec16& scales) const {
+  Vec16 encode(const LaneValues& values, int lane, uint8_t* scales) const {
     const uint16_t* piece = values.piece;
-    uint8_t scale[16];
     uint8_t code[16];
     for (int b = 0; b < 16; ++b) {
       float largest = 0;
       for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(bf16_to_float(piece[b * 32 + i])));
-      scale[b] = ue8m0_for(largest);
+      scales[b] = ue8m0_for(largest);
     }
     const int segment = (lane & 1) * 256 + (lane >> 1) * 16;
-    for (int i = 0; i < 16; ++i) code[i] = float_to_e4m3(bf16_to_float(piece[segment + i]) / ue8m0_to_float(scale[(segment + i) / 32]));
+    for (int i = 0; i < 16; ++i) code[i] = float_to_e4m3(bf16_to_float(piece[segment + i]) / ue8m0_to_float(scales[(segment + i) / 32]));
+    Vec16 codes;
     std::memcpy(&codes, code, sizeof codes);
-    std::memcpy(&scales, scale, sizeof scales);
+    return codes;
   }
   void dequantise(const Vec16& values, uint8_t scale, float factor, Vec16& first, Vec16& second) const {
     uint8_t code[16];
@@ -149,7 +166,7 @@ class HostContext {
   int block_, blocks_;
   HostOptions options_;
   Draws draws_;
-  DispatchTile shared_{};
+  DispatchShared shared_{};
   std::deque<Pending> buffer_;
   volatile uint64_t spun_ = 0;
 };
@@ -195,10 +212,20 @@ inline bool HostRanks::epoch(const std::string& routing, const std::vector<int>&
     rank.tokens = draw_tokens(shape_, routing, tokens[r], seed * 1000 + r);
     rank.input = draw_input(shape_, tokens[r], seed * 1000 + r + 500);
     rank.output.assign(rank.input.size(), 0xffff);
-    states.push_back({shape_, static_cast<int32_t>(r), tokens[r], windows_.data(), rank.input.data(),
-                      rank.tokens.expert.data(), rank.tokens.weight.data(),
-                      gain.data() + r * static_cast<std::size_t>(shape_.experts_per_rank), rank.output.data(),
-                      rank.destination.data(), rank.slot_count.data(), rank.arrived_blocks.data(), rank.epochs.data()});
+    RankState& state = states.emplace_back();
+    set_shape(state, shape_);
+    state.rank = static_cast<int32_t>(r);
+    state.tokens = tokens[r];
+    state.window = windows_.data();
+    state.input = rank.input.data();
+    state.expert = rank.tokens.expert.data();
+    state.weight = rank.tokens.weight.data();
+    state.gain = gain.data() + r * static_cast<std::size_t>(shape_.experts_per_rank);
+    state.output = rank.output.data();
+    state.destination = rank.destination.data();
+    state.slot_count = rank.slot_count.data();
+    state.arrived_blocks = rank.arrived_blocks.data();
+    state.epoch = rank.epochs.data();
   }
   std::vector<std::thread> threads;
   std::atomic<bool> hung{false};
