@@ -65,7 +65,7 @@ struct DispatchTile {
   int32_t copies[tile_tokens];
 };
 struct DispatchShared {
-  DispatchTile tile[2];  // a batch that is stored, and the next
+  DispatchTile tile[3];  // a batch whose tails are stored, one whose values are, and the next
   int32_t last;
 };
 
@@ -197,7 +197,8 @@ RACKCAST_BOTH void take_counts(Context& context, const RankState& rank, uint32_t
 }
 
 // Rows out, a batch of tokens at a time: as many as the block's warps hold in registers. While one batch is stored, the values and
-// the slots of the next are on their way. Values are encoded before they wait for their slots, so that one barrier a batch is
+// the slots of the next are on their way. A warp encodes its first piece while the warps that ask wait for slots, and each
+// further one behind the stores of the one before; the scales of a batch go out a batch later, so that one barrier a batch is
 // enough. Local work has nobody to signal: the counts are taken as soon as the last slot is.
 template <Payload payload, typename Context>
 class RowsOut {
@@ -206,6 +207,7 @@ class RowsOut {
       : context_(context), rank_(rank), shape_(rank.shape), epoch_(epoch), tiles_(context.template shared<DispatchShared>().tile) {
     const int held = rank.by_pieces.divide(held_pieces * context.warps());
     batch_ = held < 1 ? 1 : held < tile_tokens ? held : tile_tokens;
+    asks_ = context.warp() * 32 < batch_ * top_k_max;
     for (int i = 0; i < held_pieces; ++i) {
       const int item = context.warp() + i * context.warps();
       place_[i] = rank.by_pieces.divide(item);
@@ -219,15 +221,26 @@ class RowsOut {
     const bool says = local && context_.thread() == 0;
     if constexpr (Context::one_lane)
       for (int i = 0; i < held_pieces; ++i) fetch_piece(0, i);
-    for (int first = -batch_, turn = 1; first < 0 || token(first) < rank_.tokens; first += batch_, turn ^= 1) {
+    int first = -batch_;
+    DispatchTile* behind = tiles_;
+    DispatchTile* tile = tiles_ + 1;
+    DispatchTile* ahead = tiles_ + 2;
+    for (; first < 0 || token(first) < rank_.tokens; first += batch_) {
       const int next = first + batch_;
       const bool more = token(next) < rank_.tokens;
       if (first >= 0) context_.sync();
-      if (more) ask(next, tiles_[turn ^ 1]);
+      if (more) ask(next, *ahead);
       else if (says) before = context_.fetch_inc_wrap(&rank_.arrived_blocks[0], limit);
-      if (first >= 0) store_and_fetch(first, next, tiles_[turn]);
-      if (more) take(next, tiles_[turn ^ 1]);
+      if (first >= 0) store_and_fetch(first, next, *tile);
+      if (first > 0) store_tails(first - batch_, *behind);
+      if (more) take(next, *ahead);
+      DispatchTile* free = behind;
+      behind = tile;
+      tile = ahead;
+      ahead = free;
     }
+    context_.sync();
+    if (first > 0) store_tails(first - batch_, *behind);
     if (local && context_.warp() == 0 && context_.from_first_lane(before) == limit) take_counts(context_, rank_, epoch_);
   }
 
@@ -241,7 +254,7 @@ class RowsOut {
   }
   RACKCAST_BOTH LaneBytes<payload> outgoing(int i) const {
     if constexpr (payload == Payload::bf16) return {{values_[i].low, values_[i].high}};  // as they came: no second set of registers
-    else return bytes_[i];
+    else return bytes_;
   }
   RACKCAST_BOTH void fetch_piece(int first, int i) {
     if (real(first, place_[i])) values_[i] = fetch(context_, rank_, token(first + place_[i]), piece_[i], context_.lane());
@@ -249,22 +262,24 @@ class RowsOut {
 
   RACKCAST_BOTH void ask(int first, DispatchTile& tile) {
     if constexpr (Context::one_lane) {
-      asked_ = {};
-      if (context_.warp() * 32 < batch_ * top_k_max) asked_ = ask_choice(first, context_.thread(), tile);
+      if (asks_) asked_ = ask_choice(first, context_.thread(), tile);
     } else {
       for (int i = 0; i < batch_ * top_k_max; ++i) note_row(context_, rank_, epoch_, ask_choice(first, i, tile), tile);
     }
   }
   RACKCAST_BOTH void take(int first, DispatchTile& tile) {
     if constexpr (Context::one_lane) {
-      for (int i = 0; i < held_pieces; ++i)
-        if (payload != Payload::bf16 && real(first, place_[i])) bytes_[i] = encode<payload>(context_, values_[i], context_.lane(), tile.scales[place_[i]][piece_[i]]);
-      note_row(context_, rank_, epoch_, asked_, tile);
+      if (asks_) note_row(context_, rank_, epoch_, asked_, tile);
+      else encode_piece(first, 0, tile);
     }
+  }
+  RACKCAST_BOTH void encode_piece(int first, int i, DispatchTile& tile) {
+    if (payload != Payload::bf16 && real(first, place_[i])) bytes_ = encode<payload>(context_, values_[i], context_.lane(), tile.scales[place_[i]][piece_[i]]);
   }
   RACKCAST_BOTH void store_and_fetch(int first, int next, DispatchTile& tile) {
     if constexpr (Context::one_lane) {
       for (int i = 0; i < held_pieces; ++i) {
+        if (i > 0 || asks_) encode_piece(first, i, tile);
         if (real(first, place_[i])) push<payload>(context_, piece_[i], context_.lane(), outgoing(i), tile.row[place_[i]], tile.copies[place_[i]]);
         fetch_piece(next, i);
       }
@@ -276,7 +291,9 @@ class RowsOut {
             push<payload>(context_, piece, lane, encode<payload>(context_, values, lane, tile.scales[place][piece]), tile.row[place], tile.copies[place]);
           }
     }
-    // What follows the values of every copy: scales, then meta data, a warp a copy.
+  }
+  // What follows the values of every copy: scales, then meta data, a warp a copy.
+  RACKCAST_BOTH void store_tails(int first, DispatchTile& tile) {
     const int scales = payload == Payload::bf16 ? 0 : shape_.pieces();  // in units of 16 bytes, as lanes store them
     const int64_t values = payload == Payload::bf16 ? int64_t{2} * shape_.hidden : int64_t{shape_.hidden};
     for (int i = context_.warp(); i < batch_ * top_k_max; i += context_.warps()) {
@@ -296,11 +313,12 @@ class RowsOut {
   const RankState& rank_;
   const Shape& shape_;
   uint32_t epoch_;
-  DispatchTile (&tiles_)[2];
+  DispatchTile* tiles_;
   int batch_;  // tokens
+  bool asks_;  // this warp asks for slots
   int place_[held_pieces], piece_[held_pieces];
   LaneValues values_[held_pieces] = {};  // of the batch that comes
-  LaneBytes<payload> bytes_[held_pieces] = {};
+  LaneBytes<payload> bytes_ = {};        // of the piece that goes
   AskedRow<Context> asked_ = {};
 };
 
