@@ -133,6 +133,7 @@ class DeviceContext {
     return base + static_cast<uint32_t>(__popc(asked.together & ((1U << lane()) - 1)));
   }
   __device__ uint32_t from_first_lane(uint32_t value) const { return __shfl_sync(0xffffffffu, value, 0); }
+  __device__ uint32_t exchange(uint32_t* at, uint32_t value) const { return atomicExch(at, value); }
   __device__ uint32_t fetch_inc_wrap(uint32_t* at, uint32_t limit) const { return atomicInc(at, limit); }
   __device__ void delay(int) {
     if constexpr (Shaken) {

@@ -9,7 +9,7 @@
 // Context gives: block(), blocks(), thread(), threads() of the rank; warp(), warps(), lane(), lanes() of the block;
 // one_lane (a thread is a lane); sync(); shared<T>(); store16(), load16(); release() - every earlier store of the block is
 // visible, to peers or only to this GPU, before anything that thread 0 does next; acquire(), the other side of it;
-// store_flag(), wait_flag(); place_choice(); ask_slot() and slot() - the next value of a counter; fetch_inc_wrap(); from_first_lane(); encode(),
+// store_flag(), wait_flag(); place_choice(); ask_slot() and slot() - the next value of a counter; fetch_inc_wrap(); exchange(); from_first_lane(); encode(),
 // dequantise(), bf16 pairs; delay(), which tests use to shake the order of things.
 #pragma once
 #include "kernels/all_to_all_layout.hpp"
@@ -185,21 +185,20 @@ RACKCAST_BOTH void push(Context& context, int piece, int lane, const LaneBytes<p
   }
 }
 
-// The counts of an epoch, taken by a warp of the block that was last to take its slots.
+// The counts of an epoch, taken by a warp of the block that was last to take its slots. All slots came back before that was
+// known, so the counters' own order is enough, and no fence waits for the rows that are under way.
 template <typename Context>
 RACKCAST_BOTH void take_counts(Context& context, const RankState& rank, uint32_t epoch) {
-  context.acquire(false);
   for (int peer = context.lane(); peer < rank.shape.ranks; peer += context.lanes()) {
-    uint32_t& rows = rank.slot_count[count_place(rank.shape, epoch, peer)];
+    const uint32_t rows = context.exchange(&rank.slot_count[count_place(rank.shape, epoch, peer)], 0);
     if (rank.sent != nullptr) rank.sent[peer] = rows;
-    rows = 0;
   }
 }
 
 // Rows out, a batch of tokens at a time: as many as the block's warps hold in registers. While one batch is stored, the values and
 // the slots of the next are on their way. A warp encodes its first piece while the warps that ask wait for slots, and each
-// further one behind the stores of the one before; the scales of a batch go out a batch later, so that one barrier a batch is
-// enough. Local work has nobody to signal: the counts are taken as soon as the last slot is.
+// further one behind the stores of the one before; the scales of a batch go out a batch later (`later`), so that one barrier
+// a batch is enough. Local work has nobody to signal: the counts are taken as soon as the last slot is.
 template <Payload payload, typename Context>
 class RowsOut {
  public:
@@ -216,6 +215,7 @@ class RowsOut {
   }
 
   RACKCAST_BOTH void run(bool local) {
+    constexpr bool later = payload != Payload::bf16;
     uint32_t before = 0;
     const auto limit = static_cast<uint32_t>(context_.blocks() - 1);
     const bool says = local && context_.thread() == 0;
@@ -232,16 +232,18 @@ class RowsOut {
       if (more) ask(next, *ahead);
       else if (says) before = context_.fetch_inc_wrap(&rank_.arrived_blocks[0], limit);
       if (first >= 0) store_and_fetch(first, next, *tile);
-      if (first > 0) store_tails(first - batch_, *behind);
+      if (!more && local && context_.warp() == 0 && context_.from_first_lane(before) == limit) take_counts(context_, rank_, epoch_);
+      if (!later && first >= 0) store_tails(first, *tile);
+      if (later && first > 0) store_tails(first - batch_, *behind);
       if (more) take(next, *ahead);
       DispatchTile* free = behind;
       behind = tile;
       tile = ahead;
       ahead = free;
     }
+    if (!later) return;
     context_.sync();
     if (first > 0) store_tails(first - batch_, *behind);
-    if (local && context_.warp() == 0 && context_.from_first_lane(before) == limit) take_counts(context_, rank_, epoch_);
   }
 
  private:

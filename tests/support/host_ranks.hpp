@@ -93,6 +93,7 @@ class HostContext {
     while (!value.compare_exchange_weak(old, old >= limit ? 0 : old + 1, std::memory_order_acq_rel)) {}
     return old;
   }
+  uint32_t exchange(uint32_t* at, uint32_t value) { return std::atomic_ref<uint32_t>(*at).exchange(value, std::memory_order_acq_rel); }
   uint32_t from_first_lane(uint32_t value) const { return value; }
   void delay(int) {
     if (options_.delay_seed == 0) return;
