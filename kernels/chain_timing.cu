@@ -99,17 +99,19 @@ std::vector<double> time_chain(Comm& comm, const std::string& at, const std::fun
 EagerSamples time_eager(Comm* comm, const std::string& at, const std::function<void(Stream)>& one,
                         const std::function<void(Stream)>& meet, int samples) {
   using Clock = std::chrono::steady_clock;
-  constexpr int rounds = 14;  // three of four cores and queues are slow, and not the same ones each time
+  constexpr int rounds = 12;
+  constexpr std::size_t quiet = 3;  // cores, in turn
   constexpr int warm = 2;
   constexpr double patience_us = 60'000;  // of a round; slow ways get fewer samples, never under 3
-  const std::vector<int> cores = physical_cores();
+  const std::vector<int> cores = cores_of(physical_cores(), comm ? comm->rank() : 0, comm ? comm->ranks() : 1);
   EventOwner begin;
   EventOwner end;
   std::vector<std::unique_ptr<StreamOwner>> streams;  // kept, so that the next one gets another queue
   EagerSamples best;
   double best_post = 0;
   for (int round = 0; round < rounds; ++round) {
-    const PinnedThread pinned(core_of(cores, comm ? comm->rank() : 0, comm ? comm->ranks() : 1, round));
+    const std::vector<int> order = quiet_first(cores);
+    const PinnedThread pinned(order.empty() ? -1 : order[static_cast<std::size_t>(round) % std::min(quiet, order.size())]);
     streams.push_back(std::make_unique<StreamOwner>());
     const Stream stream = streams.back()->get();
     EagerSamples out;

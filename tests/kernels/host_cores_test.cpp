@@ -20,20 +20,21 @@ BOOST_AUTO_TEST_CASE(hardware_threads_of_one_core_count_once) {
   std::filesystem::remove_all(folder);
 }
 
-BOOST_AUTO_TEST_CASE(ranks_never_share_a_core_and_every_round_pairs_others) {
-  std::vector<int> cores;
-  for (int i = 0; i < 32; ++i) cores.push_back(2 * i);
-  std::set<int> first;
-  std::set<int> distances;
-  for (int round = 0; round < 4; ++round) {
-    const int a = core_of(cores, 0, 2, round), b = core_of(cores, 1, 2, round);
-    BOOST_TEST(a != b);
-    first.insert(a);
-    distances.insert(a - b);
-  }
-  BOOST_TEST(first.size() == 4u);
-  BOOST_TEST(distances.size() == 4u);
-  BOOST_TEST(core_of({}, 0, 1, 0) == -1);
+BOOST_AUTO_TEST_CASE(ranks_share_no_core_while_there_are_enough_and_leave_none_out) {
+  const std::vector<int> cores = {0, 2, 4, 6, 8, 10, 12};
+  std::set<int> seen;
+  for (int rank = 0; rank < 3; ++rank)
+    for (const int core : cores_of(cores, rank, 3)) BOOST_TEST(seen.insert(core).second);
+  BOOST_TEST(seen.size() == cores.size());
+  BOOST_TEST(cores_of({5, 6}, 3, 4) == std::vector<int>{6}, boost::test_tools::per_element());
+  BOOST_TEST(cores_of({}, 0, 1).empty());
+}
+
+BOOST_AUTO_TEST_CASE(quiet_cores_are_the_same_cores_in_another_order) {
+  const std::vector<int> cores = physical_cores("/none");
+  const std::vector<int> order = quiet_first(cores);
+  BOOST_TEST(std::set<int>(order.begin(), order.end()) == std::set<int>(cores.begin(), cores.end()), boost::test_tools::per_element());
+  BOOST_TEST(physical_cores("/none") == cores, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_thread_is_where_it_was_pinned_and_free_again_afterwards) {
