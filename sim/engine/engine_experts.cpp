@@ -38,6 +38,14 @@ Popularities make_popularities(const ExpertOptions& options, std::uint64_t seed)
   return result;
 }
 
+// The finisher of splitmix64: neighbours have nothing in common.
+std::size_t topic_of_session(std::uint64_t seed, std::uint32_t lane, std::uint32_t play, std::size_t topics) {
+  std::uint64_t x = seed * 0x9e3779b97f4a7c15ULL ^ (std::uint64_t{play} << 32 | lane);
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+  return (x ^ x >> 31) % topics;
+}
+
 EngineExperts::EngineExperts(const ExpertOptions& options, const Popularities& popularities, int ranks, int nodes, std::uint64_t seed)
     : options_(options), random_(seed) {
   for (std::size_t p = 0; p < options.parts.size(); ++p) {

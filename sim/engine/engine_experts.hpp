@@ -39,6 +39,9 @@ struct ExpertOptions {
 using Popularities = std::vector<std::shared_ptr<ExpertPopularity>>;
 Popularities make_popularities(const ExpertOptions& options, std::uint64_t seed);
 
+// A session (a lane's play; loads without plays: a user) keeps its topic for life, on whichever engine.
+std::size_t topic_of_session(std::uint64_t seed, std::uint32_t lane, std::uint32_t play, std::size_t topics);
+
 struct ExpertPartTotals {
   double steps = 0;
   ExpertDemand demand{0, 0, 0};     // sums over steps of the mean over layers of the most loaded rank

@@ -37,9 +37,8 @@ void ServingEngine::use_experts(std::shared_ptr<EngineExperts> experts) {
   decode_topics_.assign(experts_ ? experts_->topics() : 0, 0.0);
 }
 
-// A session keeps its topic, on whichever engine.
 std::size_t ServingEngine::topic_of(const Request& request) const {
-  return (mix(seed_, request.ask.play) >> 33) % decode_topics_.size();
+  return topic_of_session(seed_, request.ask.lane, request.ask.play, decode_topics_.size());
 }
 
 // Draws what the step's tokens ask of the experts.

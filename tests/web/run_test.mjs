@@ -38,7 +38,8 @@ await tests({
     const last = running.at(-1), at = running[0].indexOf("decode-0");
     assert.ok(Number(last[at]) > 0 && Number(last[at]) <= 512, last.join());
     const load = await tableBehind(page, "Expert load by rank"), busiest = load[0].indexOf("decode-0, busiest rank");
-    for (const row of load.slice(1)) near(Number(row[busiest + 1]), 1, 1e-4);  // the mean
+    assert.deepEqual(load[0].slice(1), ["prefill-0 to prefill-7, busiest rank", "prefill-0 to prefill-7, idlest rank", "decode-0, busiest rank", "decode-0, idlest rank"]);
+    for (const row of load.slice(1)) assert.ok(Number(row[busiest]) >= 1 && Number(row[busiest + 1]) <= 1, row.join());
     assert.ok(Number(load[1][busiest]) > 1.2 * Number(load.at(-1)[busiest]), "experts were placed in vain");
     const moves = await tableBehind(page, "Experts moved by EPLB"), moved = moves[0].indexOf("decode-0");
     assert.ok(moves.slice(1).reduce((n, r) => n + Number(r[moved]), 0) > 0);
@@ -80,7 +81,7 @@ await tests({
   "axe finds nothing to mend in any view, at both widths and in both themes": async () => {
     for (const view of ["run", "rack", "validation"]) {
       for (const width of [1440, 390]) for (const scheme of ["light", "dark"]) {
-        const page = await open(report, { width, scheme, hash: view === "rack" ? "#view=rack&rack=kv_used" : `#view=${view}` });
+        const page = await open(report, { width, scheme, hash: view === "rack" ? "#view=rack&rack=expert_load" : `#view=${view}` });
         await shot(page, `${view}-${width}-${scheme}`);
         if (width === 1440 && scheme === "light") await page.locator("summary").evaluateAll((all) => all.forEach((s) => { s.parentElement.open = true; }));
         await page.waitForTimeout(100);

@@ -21,6 +21,7 @@ export function rackView(run: RunData, state: State): { element: HTMLElement; dr
   const at = () => Math.min(Math.max(Math.round(Number(state.get("t", "-1"))) || 0, -1), samples - 1);
   const box = h("div", { class: "rack", role: "list", "aria-label": "GPUs by tray" });
   const clock = h("output", {}, "");
+  const caption = h("p", { class: "about" }, "");  // also on paper, where the controls are not
   const tableBox = h("div");
   const slider = samples ? h("input", { type: "range", min: -1, max: samples - 1, value: at(), "aria-label": "Time", oninput: (e) => { state.set("t", (e.target as HTMLInputElement).value, "-1"); draw(); } }) : null;
 
@@ -31,7 +32,8 @@ export function rackView(run: RunData, state: State): { element: HTMLElement; dr
     if (!series?.length) return 0;
     return at() >= 0 ? series[at()]! : series.reduce((a, b) => a + b, 0) / series.length;
   };
-  const textOf = (key: string, value: number) => (key === "utilisation" || rankModes[key]?.share ? `${(100 * value).toFixed(0)} %` : number(value));
+  const percent = (value: number) => `${value > 0 && value < 0.0995 ? Number((100 * value).toPrecision(2)) : (100 * value).toFixed(0)} %`;
+  const textOf = (key: string, value: number) => (key === "utilisation" || rankModes[key]?.share ? percent(value) : number(value));
   const most = (key: string) => {
     if (key === "utilisation" || rankModes[key]?.share) return 1;
     let top = 1e-9; // of the whole run, so that colours mean the same at every time
@@ -44,6 +46,7 @@ export function rackView(run: RunData, state: State): { element: HTMLElement; dr
   function draw(): void {
     clock.textContent = at() < 0 ? "whole window" : `${run.times_s![at()]!.toFixed(0)} s`;
     slider?.setAttribute("aria-valuetext", clock.textContent);
+    caption.textContent = mode() === "role" ? "Every GPU in its tray, with its role." : `Every GPU in its tray: ${rankModes[mode()]?.text ?? mode()}, ${clock.textContent}.`;
     const top = mode() === "role" ? 1 : most(mode());
     const trays = new Map<number, RackGpu[]>();
     for (const gpu of gpus) trays.set(gpu.node, [...(trays.get(gpu.node) ?? []), gpu]);
@@ -63,7 +66,7 @@ export function rackView(run: RunData, state: State): { element: HTMLElement; dr
     select("Colour by", modes.map((m) => ({ value: m, text: rankModes[m]?.text ?? m })), mode(), (v) => { state.set("rack", v, "role"); draw(); }),
     slider ? h("label", { class: "control wide" }, h("span", {}, "Time: ", clock), slider) : null),
     samples ? null : h("p", { class: "about" }, "Record a time line (run --time-line) to see the rack over time."),
-    box, h("div", { class: "chart-foot" }, details, save));
+    caption, box, h("div", { class: "chart-foot" }, details, save));
   return { element, draw };
 }
 

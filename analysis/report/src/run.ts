@@ -29,6 +29,9 @@ function card(run: RunData, key: string): HTMLElement {
   return h("div", { class: "card" }, h("div", { class: "card-label" }, m.label), h("div", { class: "card-value" }, shown(key, run.metrics[key] ?? null)), band, h("div", { class: "about" }, m.about));
 }
 
+// Intervals of a value axis: its labels must not touch on a phone.
+const fewer = () => (window.innerWidth < 600 ? 2 : 5);
+
 // Kinds of layers (encoder and decoder, dense and sparse) list an operator each: those of one name and basis are added up.
 function merged(parts: TimePart[]): TimePart[] {
   const sums = new Map<string, TimePart>();
@@ -47,7 +50,7 @@ function times(title: string, about: string, listed: TimePart[] | undefined): Ch
   const colours = palette();
   const option = (): Option => ({ grid: { left: 110, right: 24, top: 48, bottom: 40 }, tooltip: { ...tooltip(), trigger: "item", valueFormatter: (v: number) => seconds(v) },
     legend: seriesLegend(4),
-    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => seconds(v), hideOverlap: true }, splitLine: { lineStyle: { color: css("--grid") } } },
+    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => seconds(v), hideOverlap: true }, splitNumber: fewer(), splitLine: { lineStyle: { color: css("--grid") } } },
     yAxis: { type: "category", data: groups, inverse: true, axisLabel: { color: css("--ink") } },
     series: parts.map((p, i) => ({ name: p.name, type: "bar", stack: "t", barMaxWidth: 30, data: groups.map((g) => (g === p.group ? p.time_s : 0)),
       itemStyle: { color: colours[i % colours.length], borderColor: css("--panel"), borderWidth: 1, decal: decal(p.basis) } })) });
@@ -90,14 +93,20 @@ function engineCharts(run: RunData): (Chart | null)[] {
   return Object.entries(seriesText).map(([key, [title, about, share100]]) =>
     lines(title, about, run, share100 ? "share" : "requests", (run.engines ?? []).filter((e) => e.series[key]).map((e) => ({ name: e.name, values: e.series[key]! })), share100));
 }
-// Of many ranks: the least, the mean and the most loaded one.
+// Of many ranks: the most and the least loaded one, over the mean. Engines of one placement share their load.
 function expertCharts(run: RunData): (Chart | null)[] {
   const engines = run.engines ?? [];
-  const load = engines.filter((e) => e.ranks?.["expert_load"]?.length).flatMap((e) => {
-    const ranks = e.ranks!["expert_load"]!;
+  const alike = new Map<string, string[]>();
+  for (const e of engines) {
+    const ranks = e.ranks?.["expert_load"];
+    if (!ranks?.length) continue;
+    const key = JSON.stringify(ranks);
+    alike.set(key, [...(alike.get(key) ?? []), e.name]);
+  }
+  const load = [...alike].flatMap(([key, names]) => {
+    const ranks = JSON.parse(key) as number[][], name = names.length > 1 ? `${names[0]} to ${names[names.length - 1]}` : names[0]!;
     const over = (how: (values: number[]) => number) => ranks[0]!.map((_, t) => how(ranks.map((r) => r[t]!)));
-    return [{ name: `${e.name}, busiest rank`, values: over((v) => Math.max(...v)) }, { name: `${e.name}, mean`, values: over((v) => v.reduce((a, b) => a + b, 0) / v.length) },
-      { name: `${e.name}, idlest rank`, values: over((v) => Math.min(...v)) }];
+    return [{ name: `${name}, busiest rank`, values: over((v) => Math.max(...v)) }, { name: `${name}, idlest rank`, values: over((v) => Math.min(...v)) }];
   });
   const moved = engines.filter((e) => e.series["experts_moved"]?.some((v) => v > 0)).map((e) => ({ name: e.name, values: e.series["experts_moved"]! }));
   return [lines("Expert load by rank", "Rows that a rank's experts compute, over the mean of the ranks; the Rack view shows every rank.", run, "rows / mean", load, false),
@@ -126,7 +135,7 @@ function linkChart(run: RunData): Chart | null {
   if (!top.length) return null;
   return new Chart("Busiest links", "Mean share of the bandwidth of an engine's links in use over the window, and of its busiest link; the 24 busiest.", 80 + 26 * top.length, () => ({
     grid: { left: 190, right: 24, top: 30, bottom: 40 }, tooltip: { ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (v: number) => `${(100 * v).toFixed(2)} %` },
-    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: percentTick }, splitLine: { lineStyle: { color: css("--grid") } } },
+    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: percentTick, hideOverlap: true }, splitNumber: fewer(), splitLine: { lineStyle: { color: css("--grid") } } },
     yAxis: { type: "category", inverse: true, data: top.map((l) => l.name), axisLabel: { color: css("--ink"), width: 180, overflow: "truncate" } },
     legend: seriesLegend(),
     series: [{ name: "mean", type: "bar", data: top.map((l) => l.utilisation), itemStyle: { color: palette()[1] } }, { name: "busiest", type: "bar", data: top.map((l) => l.busiest ?? null), itemStyle: { color: palette()[0] } }] }),
@@ -139,7 +148,7 @@ function slowest(run: RunData): Chart | null {
   const part = (r: (typeof requests)[number], name: string) => r.parts.find((p) => p.name === name)?.time_s ?? 0;
   return new Chart("The slowest requests", "Where the requests with the longest latency spent it.", 80 + 22 * requests.length, () => ({
     grid: { left: 130, right: 24, top: 40, bottom: 40 }, color: palette(), legend: seriesLegend(), tooltip: { ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" }, valueFormatter: (v: number) => seconds(v) },
-    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => seconds(v), hideOverlap: true }, splitLine: { lineStyle: { color: css("--grid") } } },
+    xAxis: { type: "value", axisLabel: { color: css("--ink-soft"), formatter: (v: number) => seconds(v), hideOverlap: true }, splitNumber: fewer(), splitLine: { lineStyle: { color: css("--grid") } } },
     yAxis: { type: "category", inverse: true, data: requests.map((r) => r.id), axisLabel: { color: css("--ink"), width: 120, overflow: "truncate" } },
     series: names.map((name) => ({ name, type: "bar", stack: "t", data: requests.map((r) => part(r, name)) })) }),
     () => ({ head: ["request", "arrival_s", ...names], rows: requests.map((r) => [r.id, r.arrival_s, ...names.map((n) => part(r, n))]) }));

@@ -2,9 +2,10 @@
 import { baseAxes, Chart, css, palette } from "./chart.ts";
 import type { ValidationItem, ValidationSuite } from "./data.ts";
 import { h, table } from "./dom.ts";
-import { number } from "./format.ts";
+import { number, seconds } from "./format.ts";
 
-const percent = (v: number | null | undefined) => (v === null || v === undefined ? "n/a" : `${(100 * v).toFixed(1)} %`);
+const percent = (v: number | null | undefined) => (v === null || v === undefined ? "n/a" : `${(100 * v).toFixed(1).replace(/^-0\.0$/, "0.0")} %`);
+const inSeconds = (name: string) => ["tpot", "ttft", "step"].includes(name);
 
 export function validationView(suites: ValidationSuite[]): { element: HTMLElement; draw: () => void } {
   const charts: Chart[] = [];
@@ -25,15 +26,17 @@ function scatter(suite: ValidationSuite, name: string): Chart {
   const low = Math.min(...all), high = Math.max(...all);
   const log = all.length > 0 && high / low > 20;
   return new Chart(`${suite.name}: ${name}`, "On the line the prediction equals the published figure; filled points were not fitted.", 360, () => {
-    const base = baseAxes(`published ${name}`, `predicted ${name}`) as { xAxis: object; yAxis: object };
-    const axis = log ? { type: "log" } : {};
+    const base = baseAxes(`published ${name}`, `predicted ${name}`) as { xAxis: { axisLabel: object }; yAxis: { axisLabel: object } };
+    const label = inSeconds(name) ? { formatter: (v: number) => seconds(v) } : {};
+    const axis = (of: { axisLabel: object }) => ({ ...of, ...(log ? { type: "log" } : {}), axisLabel: { ...of.axisLabel, ...label } });
+    const end = log ? low : 0;
     const point = (i: (typeof items)[number]) => [i.published, i.predicted];
-    return { ...base, xAxis: { ...base.xAxis, ...axis }, yAxis: { ...base.yAxis, ...axis },
+    return { ...base, xAxis: axis(base.xAxis), yAxis: axis(base.yAxis),
       tooltip: { ...(baseAxes("", "").tooltip as object), trigger: "item", formatter: (p: { seriesName: string; dataIndex: number }) => {
         const item = items.filter((i) => i.fitted === (p.seriesName === "fitted"))[p.dataIndex];
-        return item ? h("div", { class: "tip" }, h("strong", {}, item.id), h("div", {}, `published ${number(item.published)}, predicted ${number(item.predicted)}`), item.lo !== null ? h("div", {}, `band ${number(item.lo)} to ${number(item.hi)}`) : null, h("div", {}, item.citation ?? "")) : ""; } },
+        return item ? h("div", { class: "tip" }, h("strong", {}, item.id), h("div", {}, `published ${inSeconds(name) ? seconds(item.published) : number(item.published)}, predicted ${inSeconds(name) ? seconds(item.predicted) : number(item.predicted)}`), item.lo !== null ? h("div", {}, `band ${number(item.lo)} to ${number(item.hi)}`) : null, h("div", {}, item.citation ?? "")) : ""; } },
       series: [
-        { type: "line", silent: true, showSymbol: false, data: [[low, low], [high, high]], lineStyle: { color: css("--ink-soft"), type: "dashed" } },
+        { type: "line", silent: true, showSymbol: false, data: [[end, end], [high, high]], lineStyle: { color: css("--ink-soft"), type: "dashed" } },
         { name: "unfitted", type: "scatter", symbolSize: 8, data: items.filter((i) => !i.fitted).map(point), itemStyle: { color: palette()[0], opacity: 0.8 } },
         { name: "fitted", type: "scatter", symbolSize: 8, data: items.filter((i) => i.fitted).map(point), itemStyle: { color: "transparent", borderColor: palette()[1], borderWidth: 2 } },
       ] };

@@ -109,6 +109,21 @@ BOOST_AUTO_TEST_CASE(popularity_that_drifts_away_makes_a_static_placement_worse_
   BOOST_TEST(rows_after(EplbPolicy::periodic_sync) < 0.8 * rows_after(EplbPolicy::static_placement));
 }
 
+BOOST_AUTO_TEST_CASE(sessions_spread_over_the_topics_whether_lanes_or_plays_tell_them_apart) {
+  for (const std::uint64_t seed : {1U, 42U})
+    for (const bool by_lane : {true, false}) {
+      std::vector<int> sessions(4, 0);
+      int changes = 0;
+      for (std::uint32_t i = 0; i < 4000; ++i) {
+        const auto topic = [&](std::uint32_t n) { return topic_of_session(seed, by_lane ? n : 7, by_lane ? 0 : n, 4); };
+        ++sessions[topic(i)];
+        changes += topic(i) != topic(i + 1);
+      }
+      for (const int count : sessions) BOOST_TEST(std::abs(count - 1000) < 140);  // five deviations
+      BOOST_TEST(std::abs(changes - 3000) < 140);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(an_engine_that_died_has_its_experts_where_it_started_and_learns_anew) {
   ExpertOptions o;
   o.parts = {{"main", {.skew = ExpertSkew::zipf, .exponent = 1.0, .topics = 1, .topic_spread = 0, .drift = 0}, 8, 64, 4, 1e6}};
