@@ -15,7 +15,7 @@ using RequestId = std::uint32_t;
 constexpr RequestId no_request = 0xffffffffU;
 constexpr double not_yet_s = -1.0;
 
-enum class RequestState : std::uint8_t { waiting, loading, prefilling, prompt_done, handing_over, joining, decoding, stranded };
+enum class RequestState : std::uint8_t { waiting, loading, prefilling, prompt_done, handing_over, joining, decoding, stranded, at_door };
 
 struct Request {
   LoadRequest ask;

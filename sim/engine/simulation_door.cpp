@@ -13,6 +13,7 @@ void Simulation::come_in(RequestId id) {
     ++outcome_.turned_away;
     return send_away(id);
   }
+  arena_[id].state = RequestState::at_door;  // no engine has it: none can lose it
   at_door_.push_back(arena_, id);
   ++outcome_.waited_at_door;
 }

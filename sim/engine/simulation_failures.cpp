@@ -148,7 +148,7 @@ void Simulation::give_up_answers() {
 // What a request loses with an engine: itself, or only the place that its prompt's KV was to go to.
 Simulation::Loss Simulation::loss_of(RequestId id, std::uint32_t dead) const {
   const Request& r = arena_[id];
-  if (r.state == RequestState::stranded) return Loss::nothing;
+  if (r.state == RequestState::stranded || r.state == RequestState::at_door) return Loss::nothing;
   const bool answers = r.state == RequestState::joining || r.state == RequestState::decoding;
   if (engines_[dead].shape().role == EngineRole::aggregated) return r.prefill_engine == dead ? (answers ? Loss::answer : Loss::prompt) : Loss::nothing;
   if (answers) return r.decode_engine == dead ? Loss::answer : Loss::nothing;

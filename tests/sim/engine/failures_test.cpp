@@ -120,6 +120,21 @@ BOOST_AUTO_TEST_CASE(an_aggregated_engine_gives_its_requests_to_the_other_one) {
   BOOST_TEST(run.records.rows.at(1).finish_s == 2.0 + 0.012, tt::tolerance(0.02));
 }
 
+BOOST_AUTO_TEST_CASE(requests_that_wait_at_the_door_lose_nothing_with_an_engine) {
+  for (const InFlightPolicy policy : {InFlightPolicy::retry, InFlightPolicy::lose}) {
+    SimulationOptions options = two_and_two();
+    options.admission.requests = 3;
+    options.failures.in_flight = policy;
+    options.failures.sources = {at(FailureKind::engine, 0, 2.0), at(FailureKind::engine, 3, 4.0)};
+    Scripted load(many(200));
+    const Run run = simulate(options, load);
+    totals_agree(run, 200);
+    BOOST_TEST(run.outcome.waited_at_door > 100U);
+    BOOST_TEST(run.outcome.unfinished_measured == 0U);
+    BOOST_TEST(run.outcome.lost_measured <= 3U * 2U);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_another_cache_holds_is_not_computed_again) {
   SimulationOptions options = two_and_two();
   options.failures.detection_s = 0;
