@@ -26,9 +26,10 @@ std::vector<double> time_chain(Comm& comm, const std::string& at, const std::fun
                                const std::function<void(Stream)>& meet, const ChainOptions& options, Stream stream, int& launches);
 
 // The same for work that the host must steer (exact counts, copies): begin and end events around one call each. Taken in
-// 12 rounds, each with a stream of its own and each rank on a quiet core of its own: host calls have two speeds, a factor of
-// two apart, by the core and the queue that they happen to get. The fastest round counts, for the time and for the host calls,
-// and the range of the rounds' medians tells the other speed.
+// 12 rounds, each with a stream of its own and each rank on a core of its own, the quiet cores first: host calls have two
+// speeds, a factor of two apart, by the core and the queue that they happen to get, and neighbours on the host come and go.
+// The fastest eighth of all samples counts, as what the work costs when nobody disturbs it; the range of the rounds'
+// medians tells the rest.
 struct EagerSamples {
   std::vector<double> time_us, post_us;
   double post_low_us = 0, post_high_us = 0;  // medians of the fastest and the slowest round
