@@ -1,9 +1,13 @@
 // Our own measurement files: points of rackcast-calib whose check passed. Costs of the link between GPUs come only from
 // rows that crossed NVLink; virtual ranks and copies within one GPU (loopback) are left out by that name.
 #include "calib/fit_import.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "calib/fit_work.hpp"
 #include "calib/measurement.hpp"
-#include "sim/base/error.hpp"
 
 namespace rackcast::calib {
 
@@ -51,17 +55,34 @@ std::string experts(const Measurement& m, FitPoint& p) {
   return {};
 }
 
+enum AxisKind { number, word };
+struct Axis {
+  std::string_view name;
+  AxisKind kind = number;
+};
 struct Reader {
   std::string_view op;
   std::string (*read)(const Measurement& m, FitPoint& p);
   bool over_link;
+  std::array<Axis, 4> needs;  // axes of a shape that it asks for; unused ones last
 };
-constexpr Reader readers[] = {{"all_to_all", all_to_all, true}, {"collectives", collectives, true}, {"kv_push", kv_push, true},
-                              {"dense", dense, false},           {"moe_gemm", experts, false}};
+constexpr Reader readers[] = {{"all_to_all", all_to_all, true, {{{"path", word}, {"ctas", number}, {"part", word}, {"ranks", number}}}},
+                              {"collectives", collectives, true, {{{"collective", word}, {"ranks", number}}}},
+                              {"kv_push", kv_push, true, {{{"path", word}, {"direction", word}, {"blocks", number}}}},
+                              {"dense", dense, false, {{{"m", number}, {"n", number}, {"k", number}, {"batch", number}}}},
+                              {"moe_gemm", experts, false, {{{"part", word}, {"weights", word}, {"spread", word}}}}};
+
+// Files of others, and changed ones, may lack an axis or spell a number as a word.
+bool has(const kernels::Shape& shape, const Axis& axis) {
+  return std::any_of(shape.values().begin(), shape.values().end(),
+                     [&](const kernels::Shape::Value& value) { return value.axis == axis.name && value.is_number == (axis.kind == number); });
+}
 
 std::string point_of(const Measurement& m, FitPoint& p) {
   for (const Reader& reader : readers) {
     if (reader.op != m.op) continue;
+    for (const Axis& axis : reader.needs)
+      if (!axis.name.empty() && !has(m.shape, axis)) return m.op + ": a shape without " + std::string(axis.name);
     if (reader.over_link && !measures_nvlink(m)) return m.op + ": transport is " + m.transport + ", not NVLink";
     return reader.read(m, p);
   }
@@ -92,12 +113,7 @@ void import_measurements(const std::string& path, Imported& out) {
     p.flops = m.work.flop;
     p.bytes = m.work.bytes_hbm;
     p.link_bytes = m.work.bytes_link;
-    std::string reason;
-    try {
-      reason = point_of(m, p);
-    } catch (const InternalError&) {  // an axis that our own shapes always have: the file is not ours, or was changed
-      reason = "shape without what its family needs";
-    }
+    const std::string reason = point_of(m, p);
     if (reason.empty()) out.points.push_back(std::move(p));
     else ++out.left_out[reason];
   }

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "sim/base/error.hpp"
+#include "sim/cli/launch.hpp"
 #include "sim/cost/step_model.hpp"
 #include "sim/spec/scenario.hpp"
 
@@ -42,7 +43,7 @@ std::string model_of(const PublishedRow& row) {
     if (has("V3.2")) return "";
     return row.precision == "fp4" || row.precision == "nvfp4" ? "deepseek-r1-nvfp4" : "deepseek-r1";
   }
-  if (has("Kimi-K2.5") || has("Kimi-K2-")) return "kimi-k2.5";
+  if (has("Kimi-K2.5") || has("Kimi-K2-")) return row.precision == "int4" ? "kimi-k2.5-int4" : "kimi-k2.5";
   if (has("V4.1-Flash")) return "deepseek-v4.1-flash";
   if (has("V4-Flash")) return "deepseek-v4-flash";
   if (has("V4-Pro")) return "deepseek-v4-pro";
@@ -68,30 +69,6 @@ int most_requests(const PublishedRow& row, int workers, int users) {
   if (row.framework == "trtllm" && row.disaggregated && tight && row.request_cap == 0)
     return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max({1, users / ranks, row.launch_concurrency / ranks}))));
   return std::max(1, (users + ranks - 1) / ranks);
-}
-
-// Decode iterations that a prompt and its first token wait in single-node launches of InferenceX. SGLang looks for new
-// requests every scheduler-recv-interval iterations, 10 below 16 users and 30 from there on: half of it on average.
-// TensorRT-LLM sends answers every stream_interval 10 iterations, the first tokens, too (assumed after looking at published
-// TTFTs; not confirmed by its source); with data-parallel attention a
-// prompt waits until every rank has one, for at most timeout_iters 60 iterations.
-double waited_iterations(const PublishedRow& row) {
-  constexpr double stream_interval = 10, timeout = 60;
-  if (row.disaggregated || row.workload != "fixed") return 0;
-  if (row.framework == "sglang") return (row.concurrency >= 16 ? 30 : 10) / 2.0;
-  if (row.framework != "trtllm") return 0;
-  return stream_interval - 1 + (dep(*row.decode) ? timeout / 2 : 0);
-}
-
-// Prompt tokens of an iteration: the row's; else 16,384 in single-node launches of SGLang, room for one prompt and the
-// running requests in those of TensorRT-LLM (max_num_tokens); 8,192 elsewhere.
-int chunk_of(const PublishedRow& row) {
-  if (row.prefill_chunk > 0) return row.prefill_chunk;
-  if (row.disaggregated || row.workload != "fixed") return 8192;
-  if (row.framework == "sglang") return 16384;
-  if (row.framework != "trtllm") return 8192;
-  const int ranks = dep(*row.decode) ? row.decode->gpus_each : 1;
-  return row.input_tokens + 64 + (1 + row.draft_tokens.value_or(0)) * std::max(1, row.concurrency / ranks);
 }
 
 int machines(const PublishedEngines& e, int workers) {
@@ -158,11 +135,12 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
   if (row.workload == "fixed" && (row.input_tokens <= 0 || row.output_tokens <= 0)) return refuse("the row does not say its lengths");
   if (!row.decode || row.decode->gpus_each <= 0) return refuse("the row does not say its decode engine");
   if (row.disaggregated && (!row.prefill || row.prefill->gpus_each <= 0)) return refuse("the row does not say its prefill engine");
-  if (row.gpu[0] == 'h' && (row.precision == "fp4" || row.precision == "nvfp4") && model != "kimi-k2.5" && model.find("v4") == std::string::npos)
+  if (row.gpu[0] == 'h' && (row.precision == "fp4" || row.precision == "nvfp4") && model.find("kimi") == std::string::npos && model.find("v4") == std::string::npos)
     return refuse("FP4 weights on a GPU without FP4 units");
 
   const int draft = row.draft_tokens.value_or(0);
-  const int chunk = chunk_of(row);
+  const Launch launch = launch_of(row);
+  const int chunk = launch.prompt_tokens;
   const int decode_workers = std::max(1, row.decode->workers);
   const int lanes = row.request_cap > 0 ? std::min(row.request_cap * decode_workers, row.concurrency) : row.concurrency;
   const int rack_gpus = rack.find("nvl72") != std::string::npos ? 72 : 8;
@@ -178,8 +156,10 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
       text += pool("decode", *row.decode, decode_workers, chunk, most_requests(row, decode_workers, lanes));
       text += fmt::format("  kv_transfer: {{control: {}}}\n", hand_over);
     } else {
-      text += pool("aggregated", *row.decode, decode_workers, chunk, most_requests(row, decode_workers, lanes));
+      const int most = most_requests(row, decode_workers, lanes);
+      text += pool("aggregated", *row.decode, decode_workers, chunk, launch.most_requests > 0 ? std::min(most, launch.most_requests) : most);
     }
+    if (!launch.prompt_graphs) text += "  host: {prompt_graphs: false}\n";
 
     if (draft > 0) text += fmt::format("  speculation: {{draft_tokens: {}, acceptance_length: {}}}\n", draft, acceptance_length(row, draft));
     if (row.workload == "agentx")
@@ -198,7 +178,7 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
     }
     result.yaml = yaml(workers);
     result.front_end_s = front_end_s;
-    result.waited_iterations = waited_iterations(row);
+    result.waited_iterations = launch.waited_iterations;
     result.tokens_per_iteration = acceptance_length(row, draft);
   } catch (const UserError& error) {
     return refuse(error.what());

@@ -51,6 +51,7 @@ void fields(Visitor& v, SuiteSpec& s) {
       .require(s.workload.empty() || s.workload == "fixed" || s.workload == "agentx", "must be fixed or agentx");
   v.field("models", s.models, "rows of the table to take: parts of the published model name");
   v.field("where", s.where, "rows of the table to take, as --where");
+  v.field("fitted", s.fitted, "figures of the table, ID METRIC, that a parameter was fitted on");
   v.field("kernels", s.kernels, "tables of kernel times under RACKCAST_DATA");
   v.list("transfer", s.transfer, "kernels of one GPU from the fits of another; none: each GPU from its own cost file");
   v.list("bounds", s.bounds, "errors that the suite promises");

@@ -49,6 +49,7 @@ struct SuiteSpec {
   std::string workload;              // of the table: fixed or agentx; empty: both
   std::vector<std::string> models;   // of the table: parts of the published name; empty: all
   std::vector<std::string> where;    // of the table: as --where
+  std::vector<std::string> fitted;   // of the table: "ID METRIC" that a parameter was fitted on
   std::vector<std::string> kernels;  // tables of kernel times under RACKCAST_DATA
   std::vector<TransferFigure> transfer;  // of the kernel tables; none: each GPU from its own cost file
   std::vector<BoundFigure> bounds;

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "analysis/recipes.hpp"
 #include "analysis/validation.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/output.hpp"
 #include "sim/base/schema_yaml.hpp"
 #include "sim/cli/published_scenario.hpp"
 #include "sim/cli/run_many.hpp"
@@ -32,7 +34,7 @@ struct ValidateOptions {
   int most_rows = 0;
   int draws = 0;
   double bound = 0;
-  std::string predict, compare, costs;
+  std::string predict, compare, costs, scenarios;
   bool json = false;
 };
 
@@ -110,7 +112,14 @@ bool selected(const PublishedRow& row, const std::vector<std::string>& where) {
   return true;
 }
 
-void add_rows(std::vector<PublishedRow> rows, const ValidateOptions& options, const Catalog& catalog, ValidationSuite& suite, std::vector<Job>& jobs) {
+// An id of a table is not trusted as a file's name.
+std::string file_name(std::string id) {
+  for (char& c : id)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
+  return id;
+}
+
+void add_rows(std::vector<PublishedRow> rows, const std::vector<std::string>& fitted, const ValidateOptions& options, const Catalog& catalog, ValidationSuite& suite, std::vector<Job>& jobs) {
   const std::vector<Recipe> recipes = known_recipes();
   rows = without_duplicates(std::move(rows));
   std::vector<std::string> notes;
@@ -125,6 +134,7 @@ void add_rows(std::vector<PublishedRow> rows, const ValidateOptions& options, co
     if (!selected(row, options.where) || (options.most_rows > 0 && taken >= options.most_rows)) continue;
     ++taken;
     const PublishedScenario scenario = scenario_of(row, catalog);
+    if (!options.scenarios.empty() && scenario.refused.empty()) write_output_file(options.scenarios + "/" + file_name(row.id) + ".yaml", scenario.yaml);
     Job job;
     job.request = {row.id, scenario.yaml, options.sets};
     if (options.draws > 0) job.request.sets.push_back(fmt::format("uncertainty={}", options.draws));
@@ -133,14 +143,16 @@ void add_rows(std::vector<PublishedRow> rows, const ValidateOptions& options, co
     const auto figure = [&](const char* metric, const char* of_run, const std::optional<double>& published) {
       if (!published || *published <= 0) return;
       job.items.emplace_back(suite.items.size(), of_run);
-      suite.items.push_back({.id = row.id, .metric = metric, .published = *published, .predicted = {}, .lo = {}, .hi = {}, .fitted = false,
-                             .refused = scenario.refused, .citation = row.citation, .note = filled + (scenario.note.empty() ? "" : "; " + scenario.note), .tags = tags,
+      suite.items.push_back({.id = row.id, .metric = metric, .published = *published, .predicted = {}, .lo = {}, .hi = {},
+                             .fitted = std::find(fitted.begin(), fitted.end(), row.id + " " + metric) != fitted.end(), .refused = scenario.refused, .citation = row.citation, .note = filled + (scenario.note.empty() ? "" : "; " + scenario.note), .tags = tags,
                              .spread = row.concurrency <= 64 ? run_to_run_spread_low_load : run_to_run_spread});
     };
     figure("tpot", "tpot_mean_s", row.tpot_s);
     figure("ttft", "ttft_mean_s", row.ttft_s);
     figure("total_tok_s_gpu", "total_tok_s_gpu", row.total_tok_s_gpu);
     figure("p90_tok_s_user", "p90_tok_s_user", row.p90_tok_s_user);
+    figure("cache_hit_gpu", "cache_hit_gpu", row.hit_gpu);
+    figure("cache_hit_host", "cache_hit_host", row.hit_host);
     if (scenario.refused.empty() && !job.items.empty()) jobs.push_back(std::move(job));
   }
 }
@@ -215,7 +227,7 @@ ValidationSuite run_suite(const SuiteSpec& spec, const ValidateOptions& options,
     } else {
       std::vector<PublishedRow> rows = read_published(CsvTable::read(file));
       std::erase_if(rows, [&](const PublishedRow& row) { return !wanted(row, spec); });
-      add_rows(std::move(rows), options, catalog, suite, jobs);
+      add_rows(std::move(rows), spec.fitted, options, catalog, suite, jobs);
     }
   }
   if (!spec.kernels.empty()) {
@@ -241,7 +253,7 @@ int validate(const ValidateOptions& options, const Catalog& catalog) {
   for (const std::string& file : options.data) {
     ValidationSuite suite{file, {}, {}};
     std::vector<Job> jobs;
-    add_rows(read_published(CsvTable::read(file)), options, catalog, suite, jobs);
+    add_rows(read_published(CsvTable::read(file)), {}, options, catalog, suite, jobs);
     run_jobs(jobs, options, catalog, suite);
     suites.push_back(std::move(suite));
   }
@@ -273,6 +285,7 @@ Action setup_validate(CLI::App& app, const Program& program) {
   app.add_option("--predict", options->predict, "predictions for the planned runs of a table, as CSV on stdout")->type_name("FILE.csv");
   app.add_option("--compare", options->compare, "predictions made earlier, against the measured results in --data")->type_name("PREDICTIONS.csv");
   app.add_option("--costs", options->costs, "with --compare: write the GPU's cost file with the difference as a measured composite")->type_name("OUT.yaml");
+  app.add_option("--scenarios", options->scenarios, "folder for the scenario of every predicted row of a table, as ID.yaml")->check(CLI::ExistingDirectory)->type_name("DIR");
   app.add_option("--jobs", options->jobs, "processes at once; 0: one a core")->type_name("N");
   app.add_flag("--json", options->json, "print JSON");
   add_sets(app, options->sets);

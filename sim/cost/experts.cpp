@@ -28,6 +28,7 @@ const char* expert_family(WeightType type) {
     case WeightType::fp8: return "moe_fp8";
     case WeightType::fp4: return "moe_fp4";
     case WeightType::nvfp4: return "moe_nvfp4";
+    case WeightType::int4: return "moe_fp8";  // its kernels, at the rate of BF16 tensor cores
   }
   return "";
 }
@@ -68,6 +69,10 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
   row_s_ = read.value_or(expert_family(type), "row_ns", 0) * 1e-9;
   received_ = distinct_ranks(spread, shape.experts, shape.top_k) / spread;
   grouped_ = read.roofline(expert_family(type));
+  if (type == WeightType::int4) {
+    grouped_.flops_per_s *= context.gpu.bf16.value() / context.gpu.fp8.value();
+    grouped_.basis = std::max(grouped_.basis, Basis::transferred);
+  }
   route_ = read.stream("route");
   if (context.path == EnginePath::low_latency) grouped_.t0_s = route_.t0_s = 0;  // within the fused kernels of a layer
   if (tensor_parallel_ || ranks_ == 1) return;

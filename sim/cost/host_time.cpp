@@ -25,7 +25,7 @@ double expected_excess_delay(double mean_s, int ranks, double slack_s) {
   return mean_s * sum;
 }
 
-HostTime::HostTime(const HostSpec& spec, int hosts, ParameterReader& read) : hosts_(hosts), hidden_(spec.mode == HostMode::async) {
+HostTime::HostTime(const HostSpec& spec, int hosts, int layers, ParameterReader& read) : hosts_(hosts), hidden_(spec.mode == HostMode::async) {
   constexpr double us = 1e-6;
   bool all_given = true;
   const auto take = [&](Seconds given, const char* parameter) {
@@ -37,6 +37,7 @@ HostTime::HostTime(const HostSpec& spec, int hosts, ParameterReader& read) : hos
   new_request_s_ = take(spec.per_new_request, "admission_us");
   jitter_s_ = take(spec.jitter, "jitter_us");
   agreement_s_ = take(spec.agreement, "agreement_us");
+  if (!spec.prompt_graphs) eager_s_ = layers * take(spec.eager_layer, "eager_layer_us");
   basis_ = all_given ? Basis::assumed : read.take_basis();
 }
 
@@ -44,9 +45,11 @@ double HostTime::work_s(const RankBatch& rank) const {
   return step_s_ + request_s_ * (rank.decode_requests + rank.prefill_requests) + new_request_s_ * rank.new_requests + rank.host_s;
 }
 
-double HostTime::exposed_s(double work_s, double behind_s, double gpu_s) const {
-  if (hidden_) return expected_excess_delay(jitter_s_, hosts_, gpu_s - work_s - behind_s);
-  return work_s + expected_slowest_delay(jitter_s_, hosts_) + agreement_s_ * std::log2(hosts_) + std::max(0.0, behind_s - gpu_s);
+double HostTime::exposed_s(double work_s, double behind_s, double gpu_s, bool prompts) const {
+  const double launch_s = prompts ? std::max(0.0, eager_s_ - gpu_s) : 0.0;  // by which the launches outlast the kernels
+  const double busy_s = gpu_s + launch_s;
+  if (hidden_) return launch_s + expected_excess_delay(jitter_s_, hosts_, busy_s - work_s - behind_s);
+  return launch_s + work_s + expected_slowest_delay(jitter_s_, hosts_) + agreement_s_ * std::log2(hosts_) + std::max(0.0, behind_s - busy_s);
 }
 
 }  // namespace rackcast

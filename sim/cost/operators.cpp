@@ -13,7 +13,7 @@ namespace {
 constexpr int feature_of(Rows rows) { return static_cast<int>(rows); }
 
 std::string dense_family(WeightType type) {
-  return type == WeightType::bf16 ? "dense_bf16" : type == WeightType::fp8 ? "dense_fp8" : "dense_fp4";
+  return type == WeightType::bf16 || type == WeightType::int4 ? "dense_bf16" : type == WeightType::fp8 ? "dense_fp8" : "dense_fp4";
 }
 
 Group group_of(Part part) {
@@ -89,7 +89,7 @@ class Builder {
     op.gate = op.flops_of = op.bytes_of = feature_of(m.rows);
     op.flops_per = 2 * k * n * batch;
     op.bytes_fixed = k * n * batch * bytes_per_weight(type);
-    const double input = type == WeightType::bf16 ? 2 : 1;
+    const double input = type == WeightType::bf16 || type == WeightType::int4 ? 2 : 1;
     op.bytes_per = batch * (k * input + n * 2);
     op.shape = batch > 1 ? fmt::format("x{:g}x{:g} ({} of them)", k, n, batch) : fmt::format("x{:g}x{:g}", k, n);
     add(std::move(op));

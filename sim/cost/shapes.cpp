@@ -166,6 +166,7 @@ double bytes_per_weight(WeightType type) {
     case WeightType::fp8: return 1;
     case WeightType::fp4: return 0.5 + 1.0 / 32;
     case WeightType::nvfp4: return 0.5 + 1.0 / 16;
+    case WeightType::int4: return 0.5 + 2.0 / 32;
   }
   return 0;
 }

@@ -13,6 +13,7 @@
 #include "sim/cost/low_latency.hpp"
 #include "sim/cost/operators.hpp"
 #include "sim/cost/shapes.hpp"
+#include "sim/cost/sustained.hpp"
 
 namespace rackcast {
 
@@ -147,7 +148,7 @@ class ClosedFormStep : public StepModel {
       (e.group == Group::draft ? t.draft_s : t.moe_s) += last_s;
     }
     const double gpu_s = t.attention_s + t.moe_s + t.other_s + t.head_s + t.draft_s;
-    t.host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s);
+    t.host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s, s.prompts);
     t.total_s = gpu_s + t.host_s;
     return t;
   }
@@ -210,7 +211,7 @@ class ClosedFormStep : public StepModel {
                         std::string(basis_names[static_cast<int>(part.basis)])});
       }
     }
-    const double host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s);
+    const double host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s, s.prompts);
     rows.push_back({"host, exposed", "host", 1, fmt::format("{:.0f} requests", s.requests), 0, 0, host_s,
                     std::string(basis_names[static_cast<int>(host_.basis())])});
     return rows;
@@ -252,6 +253,7 @@ class ClosedFormStep : public StepModel {
     double moe_s = 0, head_s = 0, draft_s = 0;  // rank-level operators of these groups, each of its own slowest rank
     double requests = 0;                   // most on one rank
     double host_s = 0, host_behind_s = 0;  // most work of one host
+    bool prompts = false;
     std::array<double, row_features> largest{}, total{};
     std::array<const RankBatch*, 4> batch{};  // of the slowest rank by layers, moe, head, draft
   };
@@ -357,6 +359,7 @@ class ClosedFormStep : public StepModel {
       map_.compute_rows(batch, rows.data());
       s.requests = std::max(s.requests, batch.decode_requests + batch.prefill_requests);
       s.host_s = std::max(s.host_s, host_.work_s(batch));
+      s.prompts = s.prompts || batch.prefill_tokens > 0;
       s.host_behind_s = std::max(s.host_behind_s, batch.host_behind_s);
       for (std::size_t f = 0; f < row_features; ++f) {
         s.largest[f] = std::max(s.largest[f], rows[f]);
@@ -425,7 +428,7 @@ class ClosedFormStep : public StepModel {
 
   void read_host(const StepContext& c) {
     ParameterReader read(c.costs, c.model.name);
-    host_ = HostTime(c.host, c.tensor_parallel ? 1 : c.ranks, read);
+    host_ = HostTime(c.host, c.tensor_parallel ? 1 : c.ranks, c.model.layer_count(), read);
   }
 
   int ranks_;
@@ -450,6 +453,13 @@ class ClosedFormStep : public StepModel {
 
 std::unique_ptr<StepModel> make_step_model(const StepContext& context) {
   RACKCAST_CHECK(context.ranks > 0, "an engine without ranks");
+  if (context.sustained_clock) {
+    StepContext burst = context;
+    burst.sustained_clock = false;
+    StepContext sustained = burst;
+    sustained.costs = sustained_costs(context.costs, context.gpu);
+    return make_two_clock_model(make_step_model(burst), make_step_model(sustained));
+  }
   if (context.path == EnginePath::low_latency) {
     StepContext standard = context;
     standard.path = EnginePath::standard;
@@ -477,6 +487,7 @@ std::unique_ptr<StepModel> make_step_model(const ModelSpec& model, const RackSpe
   context.path = engine.path;
   context.link_share = link_share;
   context.host = deployment.host;
+  context.sustained_clock = deployment.clock == ClockMode::sustained;
   return make_step_model(context);
 }
 

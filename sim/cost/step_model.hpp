@@ -101,6 +101,7 @@ struct StepContext {
   EnginePath path = EnginePath::standard;
   double link_share = 1;              // of the NVLink bandwidth that is left
   HostSpec host;                      // -1 in it: the cost file's value
+  bool sustained_clock = false;       // iterations with prompts run at the rate that the power cap leaves
 
   bool fused_experts() const;         // dispatch, experts and combine as one kernel
 };

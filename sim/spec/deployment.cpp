@@ -21,6 +21,9 @@ const std::vector<Choice> engine_paths = {
     {"low_latency", "steps of few tokens run fused kernels, a handful a layer; larger ones take the standard path"}};
 const std::vector<Choice> network_kinds = {{"simgrid", "SimGrid's max-min flows: the reference"},
                                            {"fluid", "an exact max-min solver of our own, faster in very large sweeps"}};
+const std::vector<Choice> clock_modes = {
+    {"burst", "kernels run at the rates that short bursts from a rested clock show"},
+    {"sustained", "iterations with prompts run at the rates that the power cap leaves of long work (cost family clock)"}};
 const std::vector<Choice> fidelities = {{"collapsed", "one event an engine step"},
                                         {"layered", "one event a layer; checks the collapsed form"},
                                         {"flow", "each layer's dispatch and combine as network flows; slowest"}};
@@ -70,6 +73,7 @@ void fields(Visitor& v, DeploymentSpec& d) {
   v.group("eplb", d.eplb, "expert placement");
   v.group("speculation", d.speculation, "draft and verify");
   v.group("host", d.host, "the host's part of a step");
+  v.choice("clock", d.clock, clock_modes, "tensor-core rate of prompts");
 }
 
 int DeploymentSpec::gpus() const {

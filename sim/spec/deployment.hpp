@@ -19,11 +19,12 @@ enum class KvFormat { nvfp4, fp8_layout };             // V4.1: 890 or 1,630 B/t
 enum class EngramPlacement { hbm, peer, host };
 enum class EnginePath { standard, low_latency };
 enum class NetworkKind { simgrid, fluid };
+enum class ClockMode { burst, sustained };
 enum class Fidelity { collapsed, layered, flow };
 
 // YAML spelling and meaning, in enumerator order. Those of router, balance and when_full follow sim/policy/choices.hpp.
 extern const std::vector<Choice> router_policies, balance_policies, kv_full_policies, kv_formats, engram_placements,
-    engine_paths, network_kinds, fidelities;
+    engine_paths, network_kinds, clock_modes, fidelities;
 
 // One pool of identical engines. Exactly one of dep and tp is set (the other 0).
 struct EngineSpec {
@@ -66,6 +67,7 @@ struct DeploymentSpec {
   EplbSpec eplb;
   SpeculationSpec speculation;
   HostSpec host;
+  ClockMode clock = ClockMode::burst;
   int gpus() const;
 };
 void fields(Visitor& v, DeploymentSpec& d);

@@ -17,6 +17,8 @@ struct HostSpec {
   Seconds per_new_request{-1};        // once, in the step that first holds it
   Seconds jitter{-1};                 // mean of a rank's exponential delay in a step
   Seconds agreement{-1};              // of data-parallel ranks through their hosts, per doubling of their number
+  bool prompt_graphs = true;          // false: iterations with prompts are launched kernel by kernel
+  Seconds eager_layer{-1};            // host time to launch one layer so
 };
 void fields(Visitor& v, HostSpec& h);
 

@@ -13,7 +13,7 @@ constexpr std::string_view attends_names[] = {"window", "selected", "all"};
 constexpr std::string_view index_role_names[] = {"none", "full", "candidates"};
 constexpr std::string_view ffn_kind_names[] = {"moe", "dense"};
 constexpr std::string_view prefill_rows_names[] = {"all", "tail"};
-constexpr std::string_view weight_type_names[] = {"bf16", "fp8", "fp4", "nvfp4"};
+constexpr std::string_view weight_type_names[] = {"bf16", "fp8", "fp4", "nvfp4", "int4"};
 constexpr std::string_view draft_kind_names[] = {"dspark", "mtp"};
 
 }  // namespace

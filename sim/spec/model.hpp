@@ -21,7 +21,8 @@ enum class IndexRole { none, full, candidates };   // scores nothing; every comp
 enum class FfnKind { moe, dense };
 enum class PrefillRows { all, tail };              // a prefill runs this layer on every token, or on a chunk's last ones
 // fp8: 1 B; fp4: 0.5 B + a scale byte per 32, times FP8 activations; nvfp4: 0.5 B + one per 16, times FP4 activations
-enum class WeightType { bf16, fp8, fp4, nvfp4 };
+// int4: 0.5 B + two scale bytes per 32, times BF16 activations
+enum class WeightType { bf16, fp8, fp4, nvfp4, int4 };
 enum class DraftKind { dspark, mtp };
 
 struct AttentionSpec {

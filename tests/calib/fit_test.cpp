@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <unistd.h>
 
 #include "calib/fit_costs.hpp"
 #include "calib/fit_host.hpp"
@@ -231,4 +232,23 @@ BOOST_AUTO_TEST_CASE(a_step_log_gives_the_hosts_scatter_and_what_the_gpu_hides) 
   BOOST_CHECK_CLOSE(host.at("jitter_us").value, 100, 25);
   BOOST_CHECK_CLOSE(host.at("overlap").value, 0.2, 1e-6);
   BOOST_CHECK_CLOSE(host.at("h0_us").value, 500, 15);
+}
+
+BOOST_AUTO_TEST_CASE(measurements_of_shapes_that_we_do_not_know_are_counted_not_fatal) {
+  std::ifstream in(RACKCAST_SOURCE_DIR "/scenarios/measurements/h200/quick-experts.jsonl");
+  std::string header, line;
+  std::getline(in, header);
+  while (std::getline(in, line) && line.find("\"op\":\"dense\"") == std::string::npos) {}
+  const std::string axis = "\"batch\":1,";
+  BOOST_REQUIRE(line.find(axis) != std::string::npos);
+  std::string lacks = line, worded = line;
+  lacks.erase(lacks.find(axis), axis.size());
+  worded.replace(worded.find(axis), axis.size(), "\"batch\":\"one\",");
+  const std::string path = (std::filesystem::temp_directory_path() / ("rackcast_foreign_" + std::to_string(getpid()) + ".jsonl")).string();
+  std::ofstream(path) << header << "\n" << lacks << "\n" << worded << "\n";
+  const Imported found = import_points(path);
+  std::filesystem::remove(path);
+  BOOST_TEST(found.points.empty());
+  BOOST_REQUIRE(found.left_out.count("dense: a shape without batch") == 1);
+  BOOST_TEST(found.left_out.at("dense: a shape without batch") == 2);
 }

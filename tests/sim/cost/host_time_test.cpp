@@ -15,7 +15,7 @@ namespace {
 HostTime host_of(HostMode mode, int hosts, double jitter_s, double agreement_s = 0) {
   const CostSpec none;
   ParameterReader read(none, "");
-  return HostTime({mode, Seconds(1e-3), Seconds(1e-5), Seconds(1e-4), Seconds(jitter_s), Seconds(agreement_s)}, hosts, read);
+  return HostTime({.mode = mode, .per_step = Seconds(1e-3), .per_request = Seconds(1e-5), .per_new_request = Seconds(1e-4), .jitter = Seconds(jitter_s), .agreement = Seconds(agreement_s)}, hosts, 61, read);
 }
 
 }  // namespace
@@ -77,4 +77,15 @@ BOOST_AUTO_TEST_CASE(more_ranks_never_wait_less) {
       last = exposed;
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_that_is_launched_kernel_by_kernel_lasts_as_long_as_its_launches) {
+  const CostSpec none;
+  ParameterReader read(none, "");
+  const HostSpec eager{.mode = HostMode::async, .per_step = Seconds(0), .per_request = Seconds(0), .per_new_request = Seconds(0), .jitter = Seconds(0),
+                       .agreement = Seconds(0), .prompt_graphs = false, .eager_layer = Seconds(2e-3)};
+  const HostTime host(eager, 1, 50, read);
+  BOOST_TEST(host.exposed_s(0, 0, 0.04, true) == 0.06, tt::tolerance(1e-12));   // 50 x 2 ms of launches under 40 ms of kernels
+  BOOST_TEST(host.exposed_s(0, 0, 0.04, false) == 0.0);                         // decode iterations are graphs
+  BOOST_TEST(host.exposed_s(0, 0, 0.25, true) == 0.0);                          // hidden under longer kernels
 }

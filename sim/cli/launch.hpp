@@ -1,0 +1,18 @@
+// How the public launch scripts of a benchmark start an engine: what a published row does not say but its date, GPU,
+// framework, precision, lengths and concurrency settle. Never from measured figures.
+#pragma once
+#include "analysis/published_rows.hpp"
+
+namespace rackcast {
+
+struct Launch {
+  int prompt_tokens = 8192;       // of an iteration
+  int most_requests = 0;          // running in an engine; 0: no limit below the users
+  double waited_iterations = 0;   // decode iterations between a request's arrival and its prompt's, beyond the one under way
+  bool prompt_graphs = true;      // prompts are replayed as CUDA graphs
+};
+
+// The row must have been completed (analysis/recipes.hpp).
+Launch launch_of(const PublishedRow& row);
+
+}  // namespace rackcast

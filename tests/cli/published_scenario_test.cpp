@@ -1,0 +1,51 @@
+// A published row becomes the scenario that its launch script ran.
+#define BOOST_TEST_MODULE published_scenario
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/program.hpp"
+
+namespace {
+
+const std::string columns = "point_id,date,model,precision,hw,framework,workload,spec,disagg,prefill_gpus,prefill_cfg,decode_gpus,decode_cfg,total_gpus,conc,tpot_mean_ms,source\n";
+
+std::string scenario_of(const std::string& row) {
+  const support::TemporaryFolder folder;
+  const std::string table = folder.file("rows.csv", columns + "X," + row + ",50,x\n");
+  const support::Outcome run = support::shell("env -u RACKCAST_DATA \"$RACKCAST\" validate --data " + table + " --jobs 1 --scenarios " + folder.path);
+  BOOST_TEST(run.code == 0, run.err);
+  return support::content_of(folder.path + "/X.yaml");
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_closed_loop_runs_ten_requests_a_user_and_no_warm_up) {
+  const std::string s = scenario_of("2026-02-03,DeepSeek-R1-0528,fp4,b200,trt,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4");
+  BOOST_TEST(has(s, "concurrency: 4, requests: 40, warmup_count: 0"));
+  BOOST_TEST(has(s, "input: 1024, output: 1024, range_ratio: 0.8"));
+  BOOST_TEST(has(s, "aggregated: {engines: 1, tp: 8,"));
+  BOOST_TEST(has(s, "rack: {base: hgx-b200, gpus: 8}"));
+}
+
+BOOST_AUTO_TEST_CASE(tensorrt_llm_takes_one_prompt_an_iteration_until_2026_and_8192_tokens_from_then_on) {
+  const std::string before = scenario_of("2025-11-02,DeepSeek-R1-0528,fp4,b200,trt,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4");
+  const std::string after = scenario_of("2026-02-03,DeepSeek-R1-0528,fp4,b200,trt,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4");
+  BOOST_TEST(has(before, "max_batched_tokens: 1152,"));  // 1024 + 4 + 64, rounded up to 64
+  BOOST_TEST(has(after, "max_batched_tokens: 8192,"));
+}
+
+BOOST_AUTO_TEST_CASE(sglang_runs_as_many_requests_as_its_launch_allows) {
+  const std::string s = scenario_of("2026-03-25,DeepSeek-R1-0528,fp8,b200,sglang,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,512");
+  BOOST_TEST(has(s, "max_batched_tokens: 32768, max_requests_per_rank: 128"));
+}
+
+BOOST_AUTO_TEST_CASE(vllm_replays_prompts_as_graphs_and_the_others_launch_them_kernel_by_kernel) {
+  BOOST_TEST(!has(scenario_of("2026-04-20,Kimi-K2.5,fp4,b200,vllm,1k1k,none,0,,,4,1w TP4 EP1 dpa=0,4,4"), "prompt_graphs"));
+  BOOST_TEST(has(scenario_of("2026-03-25,DeepSeek-R1-0528,fp8,h200,sglang,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4"), "prompt_graphs: false"));
+}
+
+BOOST_AUTO_TEST_CASE(int4_weights_are_the_released_experts_and_fp4_weights_the_quantised_ones) {
+  BOOST_TEST(has(scenario_of("2026-03-24,Kimi-K2.5,int4,h200,vllm,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4"), "model: kimi-k2.5-int4\n"));
+  BOOST_TEST(has(scenario_of("2026-04-20,Kimi-K2.5,fp4,b200,vllm,1k1k,none,0,,,4,1w TP4 EP1 dpa=0,4,4"), "model: kimi-k2.5\n"));
+}
