@@ -115,6 +115,25 @@ void failures(const Json& f, Out out) {
   }
 }
 
+// Uneven experts: the slowest rank, and what rearrangements took, of the main model and the draft apart.
+void experts(const Json& e, Out out) {
+  for (const char* part : {"main", "draft"}) {
+    if (!e.contains(part)) continue;
+    const Json& p = e.at(part);
+    std::string line;
+    if (p.contains("slowest_rank_over_balanced"))
+      line = fmt::format("slowest rank {} x the balanced rows, {} x the touched experts", number(at(p.at("slowest_rank_over_balanced"), "rows")),
+                         number(at(p.at("slowest_rank_over_balanced"), "touched_experts")));
+    if (at(p, "rearrangements") > 0)
+      line += fmt::format("{}{} rearrangement{} of {} s, {} GB; imbalance {} -> {}", line.empty() ? "" : "; ", number(at(p, "rearrangements")), at(p, "rearrangements") > 1 ? "s" : "",
+                          number(at(p, "mean_rearrangement_s")), number(at(p, "mean_moved_bytes") / 1e9), percent(at(p, "imbalance_before")),
+                          percent(at(p, "imbalance_after")));
+    if (!line.empty()) fmt::format_to(out, "  experts       {}: {}\n", part, line);
+  }
+  if (at(e, "stall_s") > 0) fmt::format_to(out, "  moving them   the engine stood still for {} s\n", number(at(e, "stall_s")));
+  if (at(e, "slowdown_s") > 0) fmt::format_to(out, "  moving them   steps {:.2g}% longer while weights share the links\n", 100 * at(e, "slowdown_share"));
+}
+
 void pools(const Json& b, Out out) {
   for (const Json& p : b.at("pools")) {
     fmt::format_to(out, "\n{}: {} engines, {} GPUs, busy {} of the window; mean iteration {} ms\n", text(p, "name"), number(at(p, "engines")),
@@ -137,6 +156,7 @@ void pools(const Json& b, Out out) {
     if (p.contains("requests_per_rank"))
       fmt::format_to(out, "  answers       {} requests a rank and step, context {}, {} tokens kept a request and step\n", number(at(p, "requests_per_rank")),
                      number(at(p, "context_per_request")), number(at(p, "kept_tokens_per_request_step")));
+    if (p.contains("experts")) experts(p.at("experts"), out);
     mean_batch(p.at("mean_batch_operators"), out);
   }
   if (b.contains("failures")) failures(b.at("failures"), out);

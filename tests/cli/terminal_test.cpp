@@ -42,3 +42,12 @@ BOOST_AUTO_TEST_CASE(plan_draws_its_front_on_a_terminal) {
   BOOST_TEST(drawn.find("P90 tok/s/user") != std::string::npos);
   BOOST_TEST(support::rackcast("plan " + plan).out.find("●") == std::string::npos);
 }
+
+BOOST_AUTO_TEST_CASE(a_run_with_moving_experts_says_how_long_main_model_and_draft_took_and_what_it_cost) {
+  const support::Outcome async = support::shell("$RACKCAST run scenarios/eplb-periodic-async.yaml --set 'workload.duration=2 min'");
+  BOOST_REQUIRE_EQUAL(async.code, 0);
+  for (const char* part : {"experts       main: slowest rank ", "experts       draft: 1 rearrangement of ", "moving them   steps 0.00"})
+    BOOST_TEST(async.out.find(part) != std::string::npos, part);
+  const support::Outcome balanced = support::shell("$RACKCAST run scenarios/eplb-none.yaml --set 'workload.duration=1 min' --set workload.experts.skew=balanced");
+  BOOST_TEST(balanced.out.find("slowest rank") == std::string::npos);
+}
