@@ -20,9 +20,8 @@ struct alignas(16) Vec16 {
   uint32_t word[4];
 };
 
-constexpr int tile_tokens = 8;   // most tokens of a batch
-constexpr int batch_tokens = 4;  // fewest: what a block has of a thousand tokens, in one batch
-constexpr int held_pieces = 2;   // pieces of rows that a warp has in registers or on their way
+constexpr int tile_tokens = 8;  // most tokens of a batch
+constexpr int held_pieces = 2;  // pieces of rows that a warp has in registers: a batch
 
 // Division by a number that all threads share, as a product: a division would come before the first load. Exact below 2^15.
 struct Divisor {
@@ -196,8 +195,8 @@ RACKCAST_BOTH void take_counts(Context& context, const RankState& rank, uint32_t
   }
 }
 
-// Rows out, a batch of tokens at a time. A warp takes every warps()-th piece of a batch; while one is stored, the next values and
-// the slots of the next batch are on their way. A warp encodes its first piece while the warps that ask wait for slots, and each
+// Rows out, a batch of tokens at a time: as many as the block's warps hold in registers. While one batch is stored, the values and
+// the slots of the next are on their way. A warp encodes its first piece while the warps that ask wait for slots, and each
 // further one behind the stores of the one before; the scales of a batch go out a batch later (`later`), so that one barrier
 // a batch is enough. Local work has nobody to signal: the counts are taken as soon as the last slot is.
 template <Payload payload, typename Context>
@@ -206,8 +205,13 @@ class RowsOut {
   RACKCAST_BOTH RowsOut(Context& context, const RankState& rank, uint32_t epoch)
       : context_(context), rank_(rank), shape_(rank.shape), epoch_(epoch), tiles_(context.template shared<DispatchShared>().tile) {
     const int held = rank.by_pieces.divide(held_pieces * context.warps());
-    batch_ = held < batch_tokens ? batch_tokens : held < tile_tokens ? held : tile_tokens;
+    batch_ = held < 1 ? 1 : held < tile_tokens ? held : tile_tokens;
     asks_ = context.warp() * 32 < batch_ * top_k_max;
+    for (int i = 0; i < held_pieces; ++i) {
+      const int item = context.warp() + i * context.warps();
+      place_[i] = rank.by_pieces.divide(item);
+      piece_[i] = item - place_[i] * shape_.pieces();
+    }
   }
 
   RACKCAST_BOTH void run(bool local) {
@@ -216,7 +220,7 @@ class RowsOut {
     const auto limit = static_cast<uint32_t>(context_.blocks() - 1);
     const bool says = local && context_.thread() == 0;
     if constexpr (Context::one_lane)
-      for (LaneValues& values : values_) values = fetch_next();
+      for (int i = 0; i < held_pieces; ++i) fetch_piece(0, i);
     int first = -batch_;
     DispatchTile* behind = tiles_;
     DispatchTile* tile = tiles_ + 1;
@@ -227,7 +231,7 @@ class RowsOut {
       if (first >= 0) context_.sync();
       if (more) ask(next, *ahead);
       else if (says) before = context_.fetch_inc_wrap(&rank_.arrived_blocks[0], limit);
-      if (first >= 0) store_and_fetch(first, *tile);
+      if (first >= 0) store_and_fetch(first, next, *tile);
       if (!more && local && context_.warp() == 0 && context_.from_first_lane(before) == limit) take_counts(context_, rank_, epoch_);
       if (!later && first >= 0) store_tails(first, *tile);
       if (later && first > 0) store_tails(first - batch_, *behind);
@@ -250,28 +254,12 @@ class RowsOut {
     const int choice = i % top_k_max;
     return ask_row(context_, rank_, epoch_, token(first + place), place, choice, real(first, place) && choice < shape_.top_k, tile);
   }
-  struct Item {  // of this warp
-    int place, piece;
-  };
-  RACKCAST_BOTH Item item(int i) const {
-    const int at = context_.warp() + i * context_.warps();
-    const int place = rank_.by_pieces.divide(at);
-    return {place, at - place * shape_.pieces()};
-  }
-  RACKCAST_BOTH int items() const { return (batch_ * shape_.pieces() + context_.warps() - 1) / context_.warps(); }
-  RACKCAST_BOTH LaneValues fetch_next() {
-    const Item to = item(fetched_);
-    LaneValues values = {};
-    if (real(fetching_, to.place)) values = fetch(context_, rank_, token(fetching_ + to.place), to.piece, context_.lane());
-    if (++fetched_ == items()) {
-      fetched_ = 0;
-      fetching_ += batch_;
-    }
-    return values;
-  }
-  RACKCAST_BOTH LaneBytes<payload> outgoing() const {
-    if constexpr (payload == Payload::bf16) return {{values_[0].low, values_[0].high}};  // as they came: no second set of registers
+  RACKCAST_BOTH LaneBytes<payload> outgoing(int i) const {
+    if constexpr (payload == Payload::bf16) return {{values_[i].low, values_[i].high}};  // as they came: no second set of registers
     else return bytes_;
+  }
+  RACKCAST_BOTH void fetch_piece(int first, int i) {
+    if (real(first, place_[i])) values_[i] = fetch(context_, rank_, token(first + place_[i]), piece_[i], context_.lane());
   }
 
   RACKCAST_BOTH void ask(int first, DispatchTile& tile) {
@@ -288,17 +276,14 @@ class RowsOut {
     }
   }
   RACKCAST_BOTH void encode_piece(int first, int i, DispatchTile& tile) {
-    const Item of = item(i);
-    if (payload != Payload::bf16 && real(first, of.place)) bytes_ = encode<payload>(context_, values_[0], context_.lane(), tile.scales[of.place][of.piece]);
+    if (payload != Payload::bf16 && real(first, place_[i])) bytes_ = encode<payload>(context_, values_[i], context_.lane(), tile.scales[place_[i]][piece_[i]]);
   }
-  RACKCAST_BOTH void store_and_fetch(int first, DispatchTile& tile) {
+  RACKCAST_BOTH void store_and_fetch(int first, int next, DispatchTile& tile) {
     if constexpr (Context::one_lane) {
-      for (int i = 0; i < items(); ++i) {
-        const Item of = item(i);
+      for (int i = 0; i < held_pieces; ++i) {
         if (i > 0 || asks_) encode_piece(first, i, tile);
-        if (real(first, of.place)) push<payload>(context_, of.piece, context_.lane(), outgoing(), tile.row[of.place], tile.copies[of.place]);
-        for (int j = 1; j < held_pieces; ++j) values_[j - 1] = values_[j];
-        values_[held_pieces - 1] = fetch_next();
+        if (real(first, place_[i])) push<payload>(context_, piece_[i], context_.lane(), outgoing(i), tile.row[place_[i]], tile.copies[place_[i]]);
+        fetch_piece(next, i);
       }
     } else {
       for (int place = 0; real(first, place); ++place)
@@ -333,8 +318,8 @@ class RowsOut {
   DispatchTile* tiles_;
   int batch_;  // tokens
   bool asks_;  // this warp asks for slots
-  int fetching_ = 0, fetched_ = 0;       // the batch and the item of this warp that are fetched next
-  LaneValues values_[held_pieces] = {};  // in this order
+  int place_[held_pieces], piece_[held_pieces];
+  LaneValues values_[held_pieces] = {};  // of the batch that comes
   LaneBytes<payload> bytes_ = {};        // of the piece that goes
   AskedRow<Context> asked_ = {};
 };
