@@ -8,7 +8,7 @@
 #include "sim/cli/suite.hpp"
 #include "sim/cost/composite_fit.hpp"
 #include "sim/cost/costs.hpp"
-#include "sim/cost/memory.hpp"
+#include "sim/engine/build.hpp"
 #include "sim/spec/plan.hpp"
 #include "sim/spec/scenario.hpp"
 #include "sim/spec/sweep.hpp"
@@ -24,13 +24,12 @@ void read_plain(const YamlSource& source, const Catalog& catalog, const std::vec
 }
 
 void read_whole_scenario(const YamlSource& source, const Catalog& catalog, const std::vector<std::string>& sets) {
-  const Scenario s = read_scenario(source, catalog, sets);
-  const auto fit = [&](const std::optional<EngineSpec>& pool, EngineRole role, const char* who) {
-    if (pool) require_fit(plan_memory(s.model, s.rack, *pool, role, s.deployment), fmt::format("{}: deployment.{}", source.name, who));
-  };
-  fit(s.deployment.prefill, EngineRole::prefill, "prefill");
-  fit(s.deployment.decode, EngineRole::decode, "decode");
-  fit(s.deployment.aggregated, EngineRole::aggregated, "aggregated");
+  const Scenario scenario = read_scenario(source, catalog, sets);
+  try {
+    check_run(scenario, catalog);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", source.name, error.what()));
+  }
 }
 
 void read_sweep(const YamlSource& source, const Catalog& catalog, const std::vector<std::string>& sets) {
@@ -39,7 +38,7 @@ void read_sweep(const YamlSource& source, const Catalog& catalog, const std::vec
 }
 
 void read_plan(const YamlSource& source, const Catalog& catalog, const std::vector<std::string>& sets) {
-  const auto [own, other] = split_sets(sets, {"name", "objective", "constraints", "lanes", "short_run", "long_run", "leaders", "most_runs", "load",
+  const auto [own, other] = split_sets(sets, {"name", "objective", "constraints", "lanes", "short_run", "long_run", "leaders", "most_runs", "bands", "load",
                                               "base", "set", "axes", "conditions", "limits"});
   Space(read_yaml_as<PlanSpec>(source, catalog.read_options(own)).space, source.name, catalog, other);
 }

@@ -235,8 +235,8 @@ std::string trace_path(const std::string& name) {
   return data && std::filesystem::exists(path) ? path : std::string();
 }
 
-BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces) {
-  TraceCache own;
+// All but the load.
+static BuiltRun build_deployment(const Scenario& s, const Catalog& catalog) {
   BuiltRun run;
   add_pools(s, catalog, run);
   SimulationOptions& o = run.options;
@@ -255,12 +255,29 @@ BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces
   o.preload = s.workload.warmup == WarmupMode::preload;
   o.seed = s.seed;
   add_failures(s, catalog, run);
-  if (s.fidelity == Fidelity::flow && !o.failures.sources.empty())
-    throw UserError("fidelity: flow knows no failures; use collapsed or layered, or drop them");
   run.context.gpus = s.deployment.gpus();
   run.context.rack_gpus = static_cast<double>(s.rack.gpus) * s.rack.racks;
   run.context.racks = s.rack.racks;
   add_expert_options(s, run);
+  return run;
+}
+
+void check_run(const Scenario& s, const Catalog& catalog) {
+  const BuiltRun run = build_deployment(s, catalog);
+  std::vector<std::uint32_t> engines, gpus;
+  for (const PoolOptions& pool : run.options.pools) {
+    engines.push_back(pool.engines);
+    gpus.push_back(pool.shape.gpus);
+  }
+  place_engines(run.options.topology, engines, gpus);
+  for (const WorkloadSpec& part : parts_of(s.workload))
+    if (const std::string path = uses_trace(part) ? trace_path(part.trace) : std::string(); !path.empty() && !std::filesystem::exists(path))
+      throw UserError(path + ": there is no such trace");
+}
+
+BuiltRun build_run(const Scenario& s, const Catalog& catalog, TraceCache* traces) {
+  TraceCache own;
+  BuiltRun run = build_deployment(s, catalog);
   add_load(s, traces ? *traces : own, run);
   run.context.lanes = run.load->lanes();
   add_prices(s, run);

@@ -51,6 +51,9 @@ struct BuiltRun {
 // Throws UserError when something does not fit: memory line by line, or engines on the rack.
 BuiltRun build_run(const Scenario& scenario, const Catalog& catalog, TraceCache* traces = nullptr);
 
+// Throws what build_run would, short of reading the trace: whether it is there is all that is looked at.
+void check_run(const Scenario& scenario, const Catalog& catalog);
+
 void add_failures(const Scenario& scenario, const Catalog& catalog, BuiltRun& run);
 
 void add_expert_options(const Scenario& scenario, BuiltRun& run);  // build_experts.cpp

@@ -27,6 +27,7 @@ static void cross_rules(Visitor& v, const Scenario& s) {
     v.rule("failures", f.engine < pool->engines, where + fmt::format(": the pool has engines 0 to {}", pool->engines - 1));
     v.rule("failures", f.gpu < pool->ranks(), where + fmt::format(": an engine has GPUs 0 to {}", pool->ranks() - 1));
   }
+  v.rule("fidelity", s.fidelity != Fidelity::flow || s.failures.events.empty(), "flow knows no failures; use collapsed or layered, or drop them");
   v.rule("deployment", s.deployment.router.admission.over_limit == OverLimit::wait || s.workload.kind == WorkloadKind::open_loop,
          "router.admission.over_limit: refuse is for workload.kind open_loop: closed loops would ask again at once");
   const bool prefill_alone = s.deployment.prefill && !s.deployment.decode;

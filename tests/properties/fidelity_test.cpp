@@ -2,23 +2,14 @@
 #define BOOST_TEST_MODULE fidelity
 #include <boost/test/unit_test.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <random>
 
-#include "sim/engine/build.hpp"
-#include "sim/engine/run.hpp"
+#include "tests/support/figures.hpp"
 
 using namespace rackcast;
 namespace tt = boost::test_tools;
 
 namespace {
-
-const Catalog catalog({RACKCAST_SOURCE_DIR "/scenarios"});
-
-nlohmann::ordered_json metrics(const std::string& yaml, const std::string& fidelity) {
-  const Scenario s = read_scenario(YamlSource{"test", yaml}, catalog, {"fidelity=" + fidelity});
-  return run_scenario(s, catalog, {.out_dir = {}, .progress = {}})["metrics"];
-}
 
 std::string draw(std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -39,13 +30,13 @@ std::string draw(std::uint64_t seed) {
 BOOST_AUTO_TEST_CASE(three_fidelities_agree_on_random_small_scenarios) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const std::string yaml = draw(seed);
-    const auto collapsed = metrics(yaml, "collapsed");
-    const auto layered = metrics(yaml, "layered");
-    const auto flow = metrics(yaml, "flow");
+    test::Figures collapsed = test::figures_of(yaml);
+    test::Figures layered = test::figures_of(yaml, {"fidelity=layered"});
+    test::Figures flow = test::figures_of(yaml, {"fidelity=flow"});
     BOOST_TEST_CONTEXT(yaml)
     for (const char* name : {"total_tok_s_rack", "p90_tok_s_user", "tpot_p50_s"}) BOOST_TEST_CONTEXT(name) {
-      BOOST_TEST(layered[name].get<double>() == collapsed[name].get<double>(), tt::tolerance(0.01));
-      BOOST_TEST(flow[name].get<double>() == collapsed[name].get<double>(), tt::tolerance(0.03));
+      BOOST_TEST(layered[name] == collapsed[name], tt::tolerance(0.01));
+      BOOST_TEST(flow[name] == collapsed[name], tt::tolerance(0.03));
     }
   }
 }

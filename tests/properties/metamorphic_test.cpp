@@ -5,21 +5,17 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <unistd.h>
 
-#include "sim/engine/build.hpp"
-#include "sim/engine/run.hpp"
+#include "tests/support/figures.hpp"
 
 using namespace rackcast;
+using test::Figures;
 namespace fs = std::filesystem;
 namespace tt = boost::test_tools;
 
 namespace {
-
-const Catalog catalog({RACKCAST_SOURCE_DIR "/scenarios"});
 
 // V4-Flash, split, closed loop: the decode engine is the bottleneck; agent sessions: caches and hand-overs matter.
 const std::string common = "name: test\nmodel: deepseek-v4.1-flash\nnetwork: fluid\nprices: {list: deepseek-2026-09}\nrack: gb300-nvl72\n"
@@ -28,17 +24,7 @@ const std::string common = "name: test\nmodel: deepseek-v4.1-flash\nnetwork: flu
 const std::string closed = "workload: {kind: closed_loop, concurrency: 256, input: 16K, output: 512, range_ratio: 0.6, duration: 60 s}\n";
 const std::string agents = "workload: {kind: agentx, trace: generated-v1.0, concurrency: 256, duration: 180 s, warmup: preload}\n";
 
-using Figures = std::map<std::string, double>;
-
-Figures run(const std::string& workload, std::vector<std::string> sets = {}) {
-  static TraceCache traces;
-  const Scenario s = read_scenario(YamlSource{"test", common + workload}, catalog, sets);
-  const nlohmann::ordered_json result = run_scenario(s, catalog, {.out_dir = {}, .progress = {}, .traces = &traces});
-  Figures metrics;
-  for (const auto& [name, value] : result["metrics"].items())
-    if (value.is_number()) metrics[name] = value.get<double>();
-  return metrics;
-}
+Figures run(const std::string& workload, const std::vector<std::string>& sets = {}) { return test::figures_of(common + workload, sets); }
 
 // Run to run, a seed moves these by about a percent.
 constexpr double noise = 0.015;
