@@ -58,12 +58,22 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
       result.notes.push_back(fmt::format("{}: {} points only, prior kept", family, members.size()));
       continue;
     }
+    const std::string& named = members.front().form;
+    if (std::any_of(members.begin(), members.end(), [&](const FitPoint& p) { return p.form != named; })) {
+      result.notes.push_back(fmt::format("{}: points of several forms, prior kept", family));
+      continue;
+    }
     const FamilyFit fit = fit_family(form, members, prior_of(prior, form, family, model), options);
     if (fit.cross_validated_error > largest_error) {
       result.notes.push_back(fmt::format("{}: cross-validated error {:.0f}%, prior kept", family, 100 * fit.cross_validated_error));
       continue;
     }
     CostFamily& out = model.empty() ? result.costs.families[family] : result.costs.models[model].families[family];
+    if (!named.empty() && out.form != named) {
+      if (!out.form.empty()) result.notes.push_back(fmt::format("{}: form is now '{}', was '{}'", family, named, out.form));
+      out.form = named;
+    }
+    if (out.form.empty()) out.form = form.name;
     for (const FittedParameter& p : fit.parameters) {
       if (!p.fallback.empty()) {
         result.notes.push_back(fmt::format("{}.{}: {}, prior kept", family, p.name, p.fallback));

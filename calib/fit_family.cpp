@@ -71,6 +71,14 @@ std::string why_not(const Parameter& p, double value, double lo, double hi, cons
   return {};
 }
 
+// Expert products measured without their permutation, say, leave the time a row costs open.
+bool nothing_depends(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior, std::size_t k) {
+  std::vector<double> low = prior, high = prior;
+  low[k] = form.parameters[k].low;
+  high[k] = form.parameters[k].high;
+  return std::all_of(points.begin(), points.end(), [&](const FitPoint& x) { return form.seconds(x, low.data()) == form.seconds(x, high.data()); });
+}
+
 }  // namespace
 
 FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior,
@@ -93,6 +101,11 @@ FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, cons
     if (form.parameters[k].by_ranks && one_team) {
       fixed[k] = true;
       reasons[k] = "one team size only";
+    }
+  for (std::size_t k = 0; k < prior.size(); ++k)
+    if (!fixed[k] && nothing_depends(form, points, prior, k)) {
+      fixed[k] = true;
+      reasons[k] = "no point depends on it";
     }
   std::vector<double> theta = prior;
   std::vector<std::vector<double>> draws;

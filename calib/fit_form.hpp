@@ -14,6 +14,7 @@ struct FitPoint {
   std::string gpu;          // as cost files call it
   std::string model;        // empty: the GPU's family; else an override of this model
   std::string family;
+  std::string form;         // where a family's points can be of several (unique, copies): what the cost file calls it
   std::string shape;        // for reports
   std::string source;
   Basis basis = Basis::published;

@@ -26,6 +26,7 @@ void import_exchange_table(const CsvTable& t, Imported& out) {
     // A cost file keeps one all-to-all; DeepEP's copies have a family of their own where engines use one-sided kernels.
     const bool beside = mode == "copies" && (gpu == "gb200" || gpu == "gb300");
     p.family = (beside ? "deepep_" : "a2a_") + part;
+    p.form = mode;
     p.time_s = number("latency_us") * 1e-6;
     p.basis = Basis::published;
     p.source = t.has("source") && !t.text(row, "source").empty() ? t.text(row, "source") : t.file();

@@ -20,6 +20,7 @@ std::string all_to_all(const Measurement& m, FitPoint& p) {
   const std::string& part = m.shape.text("part");
   if (part != "dispatch" && part != "combine") return "all_to_all: a round trip is the sum of its parts";
   p.family = "a2a_" + part;
+  p.form = "unique";
   p.ranks = static_cast<double>(m.shape.number("ranks"));
   return {};
 }

@@ -56,6 +56,7 @@ BOOST_AUTO_TEST_CASE(loopback_rows_are_refused_as_costs_of_nvlink) {
   const FitPoint& point = imported.points[0];
   BOOST_TEST(point.gpu == "h200");
   BOOST_TEST(point.family == "a2a_dispatch");
+  BOOST_TEST(point.form == "unique");
   BOOST_TEST(point.ranks == 2);
   BOOST_TEST(point.link_bytes == 1e6);
   BOOST_CHECK_CLOSE(point.time_s, 12.5e-6, 1e-9);

@@ -98,6 +98,44 @@ BOOST_AUTO_TEST_CASE(one_team_size_cannot_tell_a_slope_over_teams) {
   BOOST_CHECK_CLOSE(fit.parameters[0].value, 9, 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_parameter_that_no_point_depends_on_keeps_its_prior) {
+  std::vector<FitPoint> points = gemm_points(0);
+  for (FitPoint& p : points) p.units = 0;  // no rows
+  std::vector<double> prior;
+  for (const Parameter& p : row_form.parameters) prior.push_back(p.name == "row_ns" ? 9 : p.positive ? std::sqrt(p.low * p.high) : 0);
+  const FamilyFit fit = fit_family(row_form, points, prior);
+  for (const FittedParameter& p : fit.parameters) {
+    if (p.name != "row_ns") continue;
+    BOOST_TEST(p.value == 9);
+    BOOST_TEST(p.fallback == "no point depends on it");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(points_bring_their_form_and_forms_are_not_mixed) {
+  std::vector<FitPoint> points;
+  for (const double bytes : {1e4, 1e5, 1e6, 1e7, 1e8}) {
+    FitPoint p;
+    p.gpu = "h200";
+    p.family = "a2a_dispatch";
+    p.form = "unique";
+    p.source = "test";
+    p.ranks = 2;
+    p.link_bytes = bytes;
+    p.time_s = 7e-6 + bytes / 345e9;
+    points.push_back(p);
+  }
+  CostSpec prior;
+  prior.families["a2a_dispatch"].form = "copies";
+  prior.families["a2a_dispatch"].parameters["link_gbs"].value = 200;
+  const CostFit fit = fit_costs(prior, "h200", points, {});
+  BOOST_TEST(fit.costs.families.at("a2a_dispatch").form == "unique");
+  BOOST_CHECK_CLOSE(fit.costs.families.at("a2a_dispatch").parameters.at("link_gbs").value, 345, 1);
+  points.back().form = "copies";
+  const CostFit mixed = fit_costs(prior, "h200", points, {});
+  BOOST_TEST(mixed.costs.families.at("a2a_dispatch").form == "copies");
+  BOOST_TEST(mixed.costs.families.at("a2a_dispatch").parameters.at("link_gbs").value == 200);
+}
+
 BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_fit) {
   const auto points = gemm_points(0.1);
   const FamilyFit one = fit_family(roofline_form, points, {10, 300, 1000, 1}), two = fit_family(roofline_form, points, {10, 300, 1000, 1});
