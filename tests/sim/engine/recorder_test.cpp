@@ -155,10 +155,16 @@ BOOST_AUTO_TEST_CASE(a_sample_shows_what_its_interval_added_and_how_things_stand
   BOOST_TEST(t.number(0, "e-0.expert_load.r1").value() == 0.5);
 }
 
-BOOST_AUTO_TEST_CASE(series_of_uneven_experts_show_ranks_that_even_out_when_experts_move) {
+BOOST_AUTO_TEST_CASE(series_of_uneven_experts_show_ranks_that_even_out_when_experts_move_and_a_trace_when_they_did) {
   const support::TemporaryFolder folder;
-  run_scenario(scenario({"workload.experts.skew=zipf", "workload.experts.exponent=1", "deployment.eplb.policy=periodic_async", "deployment.eplb.redundant_experts=32",
-                         "deployment.eplb.draft_redundant_experts=8", "deployment.eplb.window=200", "deployment.eplb.interval=800"}), catalog, options(folder.path, 0.25));
+  const std::string path = folder.path + "/t.json";
+  const auto result = run_scenario(scenario({"workload.experts.skew=zipf", "workload.experts.exponent=1", "deployment.eplb.policy=periodic_async", "deployment.eplb.redundant_experts=32",
+                         "deployment.eplb.draft_redundant_experts=8", "deployment.eplb.window=200", "deployment.eplb.interval=800"}), catalog, options(folder.path, 0.25, trace_of(path, 0, 1e9)));
+  const Json trace = Json::parse(support::content_of(path));
+  check_every_event(trace);
+  for (const auto& pool : result["breakdown"]["pools"])
+    if (pool["name"] == "decode")
+      BOOST_TEST(count(trace, "b", "experts rearranged in the background") >= pool["experts"]["main"]["rearrangements"].get<std::size_t>() - 1);
   const CsvTable t = CsvTable::read(folder.path + "/time_series.csv");
   const auto busiest = [&](std::size_t row) {
     double most = 0, sum = 0;
