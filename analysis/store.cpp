@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "sim/base/error.hpp"
+#include "sim/base/text.hpp"
 
 namespace rackcast {
 namespace {
@@ -212,7 +214,16 @@ std::set<std::string> Store::finished_keys() const {
 
 namespace {
 
-StoredResult result_of(Statement& row) {
+// Rows may come from anywhere; what the program parses or prints must be what it claims to be.
+void check_row(const StoredResult& r, const std::string& path) {
+  const auto bad = [&](const char* column, const char* rule) { throw UserError(path, 0, 0, fmt::format("row {}, {}", r.id, column), rule); };
+  if (first_invalid_utf8(r.name) != std::string::npos) bad("name", "is not UTF-8 text");
+  if (first_invalid_utf8(r.error) != std::string::npos) bad("error", "is not UTF-8 text");
+  for (const auto& [column, text] : {std::pair{"parameters", &r.parameters}, {"deployment", &r.deployment}, {"metrics", &r.metrics}})
+    if (!text->empty() && !nlohmann::json::accept(*text)) bad(column, "is not JSON with finite numbers");
+}
+
+StoredResult result_of(Statement& row, const std::string& path) {
   StoredResult r;
   r.id = row.integer();
   r.key = row.text();
@@ -221,6 +232,7 @@ StoredResult result_of(Statement& row) {
     *text = row.text();
   r.seconds = row.real();
   r.peak_bytes = static_cast<std::uint64_t>(row.integer());
+  check_row(r, path);
   return r;
 }
 
@@ -230,20 +242,20 @@ std::optional<StoredResult> Store::find(const std::string& key) const {
   Statement statement(state_->database, state_->path, fmt::format("SELECT {} FROM results WHERE key = ?", columns));
   statement.bind(key);
   if (!statement.row()) return std::nullopt;
-  return result_of(statement);
+  return result_of(statement, state_->path);
 }
 
 std::optional<StoredResult> Store::find_id(std::int64_t id) const {
   Statement statement(state_->database, state_->path, fmt::format("SELECT {} FROM results WHERE id = ?", columns));
   statement.bind(id);
   if (!statement.row()) return std::nullopt;
-  return result_of(statement);
+  return result_of(statement, state_->path);
 }
 
 std::vector<StoredResult> Store::all() const {
   std::vector<StoredResult> results;
   Statement statement(state_->database, state_->path, fmt::format("SELECT {} FROM results ORDER BY position, id", columns));
-  while (statement.row()) results.push_back(result_of(statement));
+  while (statement.row()) results.push_back(result_of(statement, state_->path));
   return results;
 }
 
@@ -252,7 +264,7 @@ std::vector<StoredResult> Store::headlines() const {
   Statement statement(state_->database, state_->path,
                       "SELECT id, key, position, name, status, error, '', parameters, deployment, metrics, '', '', seconds, peak_bytes "
                       "FROM results ORDER BY position, id");
-  while (statement.row()) results.push_back(result_of(statement));
+  while (statement.row()) results.push_back(result_of(statement, state_->path));
   return results;
 }
 

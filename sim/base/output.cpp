@@ -59,6 +59,13 @@ void write_output_file(const std::string& path, std::string_view content) {
   }
 }
 
+void refuse_overwriting(const std::string& path, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code code;
+    if (fs::equivalent(path, input, code) && !code) refuse(path, "--out is what is read here; name another file");
+  }
+}
+
 std::string make_output_folder(const std::string& path) {
   std::error_code code;
   const fs::file_status status = fs::symlink_status(path, code);

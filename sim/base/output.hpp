@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rackcast {
 
@@ -12,6 +13,9 @@ void write_output_file(const std::string& path, std::string_view content);
 
 // For files that are written piece by piece: UserError when path is there and is a link or no plain file.
 void check_output_path(const std::string& path);
+
+// UserError when path is one of the files that were read: a slip of the hand must not cost a store or a trace.
+void refuse_overwriting(const std::string& path, const std::vector<std::string>& inputs);
 
 // Makes the folder (and its parents) if it is not there; UserError when it is a link or no folder. Returns path.
 std::string make_output_folder(const std::string& path);

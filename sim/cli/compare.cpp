@@ -168,7 +168,7 @@ Action setup_compare(CLI::App& app, const Program& program) {
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("a", arguments->from, "folder of run --out, RESULTS.sqlite:ID, or a scenario file")->required()->type_name("A");
   app.add_option("b", arguments->to, "the same")->required()->type_name("B");
-  app.add_option("--jobs", arguments->jobs, "runs at once (default: the cores)")->type_name("N");
+  app.add_option("--jobs", arguments->jobs, "runs at once (default: the cores)")->check(CLI::Range(0, 4096))->type_name("N");
   app.add_flag("--json", arguments->json, "the steps as one JSON object");
   return [arguments, &program] { return compare(*arguments, program); };
 }

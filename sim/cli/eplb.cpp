@@ -8,6 +8,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/output.hpp"
+#include "sim/cli/option_checks.hpp"
 #include "sim/cli/verbs.hpp"
 #include "sim/policy/eplb.hpp"
 #include "sim/policy/eplb_policy.hpp"
@@ -111,6 +112,7 @@ int run_eplb(const EplbOptions& o) {
                rows.front().layers.size(), any.experts, any.ranks, any.slots_per_rank, "policy", "imbalance", "worst layer", "moved a rank+layer");
     for (const Row& row : rows) fmt::print("{:<16} {:>10.3f} {:>12.3f} {:>18.1f}\n", row.policy, row.mean, row.worst, row.moved_per_rank);
   }
+  refuse_overwriting(o.out, {o.counts, o.test, o.table});
   if (!o.out.empty()) write_output_file(o.out, placement_table_text(rows.front().layers));
   return 0;
 }
@@ -129,7 +131,7 @@ Action setup_eplb(CLI::App& app, const Program&) {
   app.add_option("--groups", o->groups, "hierarchical placement of that many groups of experts")->check(CLI::NonNegativeNumber);
   app.add_option("--nodes", o->nodes, "nodes that the ranks spread over")->check(CLI::PositiveNumber);
   static const std::map<std::string, ReplicaChoice> choices{{"round_robin", ReplicaChoice::round_robin}, {"load_aware", ReplicaChoice::load_aware}};
-  app.add_option("--replica-choice", o->choice, "round_robin or load_aware")->transform(CLI::CheckedTransformer(choices));
+  add_choice(app, "--replica-choice", o->choice, choices, "which replica of an expert its tokens go to");
   app.add_option("--out", o->out, "file for the first policy's placement table");
   app.add_flag("--json", o->json, "machine-readable");
   return [o] { return run_eplb(*o); };

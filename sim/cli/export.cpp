@@ -30,7 +30,10 @@ int write(const ExportOptions& options, const Catalog& catalog) {
   const Scenario scenario = read_scenario(scenario_source(options.what), catalog, options.sets);
   const std::string text = format->write(serve_plan(scenario, options.model));
   if (options.out.empty()) fmt::print("{}", text);
-  else write_output_file(options.out, text);
+  else {
+    refuse_overwriting(options.out, {options.what});
+    write_output_file(options.out, text);
+  }
   return 0;
 }
 

@@ -48,15 +48,15 @@ void read_plan(const YamlSource& source, const Catalog& catalog, const std::vect
 std::span<const FileKind> file_kinds() {
   static constexpr FileKind table[] = {
       {"scenario", ".", "", "what to simulate: rack, model, deployment, load", read_whole_scenario, document_of<Scenario>},
-      {"gpu", "gpus", "", "a GPU: limits and prices", read_plain<GpuSpec>, document_of<GpuSpec>},
-      {"rack", "racks", "", "how GPUs are put together", read_plain<RackSpec>, document_of<RackSpec>},
-      {"model", "models", "", "a model: shapes, data types, layers, KV, draft", read_plain<ModelSpec>, document_of<ModelSpec>},
-      {"prices", "prices", "", "a dated list of token prices", read_plain<PriceList>, document_of<PriceList>},
+      {"gpu", "gpus", "hbm_bandwidth", "a GPU: limits and prices", read_plain<GpuSpec>, document_of<GpuSpec>},
+      {"rack", "racks", "gpus_per_node", "how GPUs are put together", read_plain<RackSpec>, document_of<RackSpec>},
+      {"model", "models", "kv_formats", "a model: shapes, data types, layers, KV, draft", read_plain<ModelSpec>, document_of<ModelSpec>},
+      {"prices", "prices", "peak_hours_utc", "a dated list of token prices", read_plain<PriceList>, document_of<PriceList>},
       {"plan", ".", "objective", "what to make best, within which limits, over which deployments", read_plan, document_of<PlanSpec>},
       {"sweep", ".", "axes", "a base scenario and the axes along which it varies", read_sweep, document_of<SweepSpec>},
       {"suite", "suites", "", "published figures and what reproduces each", read_plain<SuiteSpec>, document_of<SuiteSpec>},
       {"anchors", "published", "anchors", "published step times that composites are solved from", read_plain<StepAnchors>, document_of<StepAnchors>},
-      {"costs", "costs", "", "the parameters of a GPU's cost forms, each with interval, basis and source", read_plain<CostSpec>, document_of<CostSpec>},
+      {"costs", "costs", "families", "the parameters of a GPU's cost forms, each with interval, basis and source", read_plain<CostSpec>, document_of<CostSpec>},
   };
   return table;
 }

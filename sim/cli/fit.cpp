@@ -111,6 +111,7 @@ int run_fit(const FitOptions& o, const Program& program) {
   calib::CostFit fit = fit_all(o, gpu, std::move(points), hidden_steps, catalog);
   for (const std::string& note : fit.notes) fmt::print(stderr, "note: {}\n", note);
   fit.costs.name = std::filesystem::path(o.out).stem().string();
+  refuse_overwriting(o.out, o.files);
   write_output_file(o.out, yaml_of(fit.costs));
   if (o.json) fmt::print("{}\n", as_json(gpu, fit).dump(2));
   else print_table(gpu, fit);

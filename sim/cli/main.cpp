@@ -11,6 +11,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/text.hpp"
+#include "sim/cli/standard_streams.hpp"
 #include "sim/cli/verbs.hpp"
 
 namespace {
@@ -61,6 +62,7 @@ std::string verb_hint(const std::string& word) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  rackcast::secure_standard_streams();
   CLI::App app{"Predicts how a rack of GPUs will serve a large language model"};
   app.set_version_flag("--version", RACKCAST_VERSION);
   app.failure_message(CLI::FailureMessage::simple);

@@ -76,7 +76,7 @@ Action setup_plan(CLI::App& app, const Program& program) {
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("plan", arguments->file, "plan file")->required()->type_name("PLAN.yaml");
   app.add_option("--out", arguments->out, "keeps every simulation; the next plan goes on from it")->type_name("RESULTS.sqlite");
-  app.add_option("--jobs", arguments->jobs, "scenarios at once in each process (default: the cores)")->type_name("N");
+  app.add_option("--jobs", arguments->jobs, "scenarios at once in each process (default: the cores)")->check(CLI::Range(0, 4096))->type_name("N");
   add_sets(app, arguments->sets);
   app.add_flag("--json", arguments->json, "the plan as one JSON object");
   return [arguments, &program] { return plan(*arguments, program); };

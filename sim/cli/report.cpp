@@ -16,6 +16,7 @@
 #include "analysis/report_page.hpp"
 #include "analysis/store.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/output.hpp"
 #include "sim/cli/report_run.hpp"
 #include "sim/cli/verbs.hpp"
 #include "sim/spec/scenario.hpp"
@@ -29,13 +30,18 @@ namespace {
 
 constexpr double tokens_per_mtok = 1e6, seconds_per_hour = 3600;
 
+constexpr std::uintmax_t max_json_bytes = std::uintmax_t{64} << 20U;
+
 struct ReportOptions {
   std::string input, out, validation;
 };
 
 std::string text_of(const fs::path& path) {
+  std::error_code code;
+  if (fs::exists(path, code) && !fs::is_regular_file(path, code)) throw UserError(path.string(), 0, 0, "", "is not a plain file");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw UserError(path.string(), 0, 0, "", "cannot be opened");
+  if (fs::file_size(path, code) > max_json_bytes) throw UserError(path.string(), 0, 0, "", fmt::format("is larger than {} MiB", max_json_bytes >> 20U));
   std::ostringstream all;
   all << in.rdbuf();
   return all.str();
@@ -144,6 +150,7 @@ int report(const ReportOptions& options, const Program& program) {
     }
   }
   if (!options.validation.empty()) parts["validation"] = json_of(options.validation);
+  refuse_overwriting(options.out, {options.input, options.validation});
   write_page(options.out, report_page(std::string(report_template()), report_data(title, parts)));
   fmt::print("{}\n", options.out);
   return 0;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/text_plot.hpp"
+#include "sim/cli/option_checks.hpp"
 #include "sim/cli/progress.hpp"
 #include "sim/cli/run_table.hpp"
 #include "sim/cli/terminal.hpp"
@@ -86,7 +87,7 @@ Action setup_run(CLI::App& app, const Program& program) {
   CLI::Option* seed = add_seed(app, arguments->seed, "seed of every random draw; default: the scenario's");
   app.add_option("--out", arguments->out_dir, "folder that keeps resolved.yaml, requests.csv, manifest.json, result.json, time_series.csv")->type_name("DIR");
   app.add_flag("--json", arguments->json, "print the result as JSON");
-  app.add_option("--time-series,--time-line", arguments->series_s, "sample engines, cache and links at this interval of simulated seconds, into time_series.csv of --out")->check(CLI::NonNegativeNumber)->type_name("S");
+  app.add_option("--time-series,--time-line", arguments->series_s, "sample engines, cache and links at this interval of simulated seconds, into time_series.csv of --out")->check(number_from(0.001, 1e6))->type_name("S");
   CLI::Option* trace = app.add_option("--timeline", arguments->trace, "a trace of steps, requests and KV movements for ui.perfetto.dev, at most 100 MB")->type_name("FILE");
   app.add_option("--timeline-window", arguments->trace_window, "its part of the measured window, in seconds; default 0:60")->needs(trace)->type_name("FROM:TO");
   return [arguments, seed, &program] {

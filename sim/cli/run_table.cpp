@@ -103,12 +103,12 @@ void mean_batch(const Json& list, Out out) {
 
 void failures(const Json& f, Out out) {
   const Json& r = f.at("requests");
-  fmt::format_to(out, "\nfailures       requests: {} completed, {} of them after a retry, {} lost, {} unfinished\n", number(at(r, "completed")),
-                 number(at(r, "retried_and_completed")), number(at(r, "lost")), number(at(r, "unfinished")));
+  fmt::format_to(out, "\nfailures       requests: {:.0f} completed, {:.0f} of them after a retry, {:.0f} lost, {:.0f} unfinished\n", at(r, "completed"),
+                 at(r, "retried_and_completed"), at(r, "lost"), at(r, "unfinished"));
   for (const Json& e : f.at("events")) {
     const bool back = !e.at("back_s").is_null(), recovered = !e.at("recovered_after_s").is_null();
-    fmt::format_to(out, "  {:>7} s  {} of {} {}, GPU {}: {} requests hit, {}; lowest {} of the rate before, {} Mtok lost, {}\n", number(at(e, "at_s")),
-                   text(e, "kind"), text(e, "pool"), number(at(e, "engine")), number(at(e, "gpu")), number(at(e, "requests_hit")),
+    fmt::format_to(out, "  {:>7} s  {} of {} {:.0f}, GPU {:.0f}: {:.0f} requests hit, {}; lowest {} of the rate before, {} Mtok lost, {}\n", number(at(e, "at_s")),
+                   text(e, "kind"), text(e, "pool"), at(e, "engine"), at(e, "gpu"), at(e, "requests_hit"),
                    back ? fmt::format("back at {} s", number(at(e, "back_s"))) : "not back",
                    at(e, "goodput_before_tok_s") > 0 ? percent(at(e, "goodput_lowest_tok_s") / at(e, "goodput_before_tok_s")) : "-",
                    number(at(e, "goodput_lost_tokens") / 1e6), recovered ? fmt::format("recovered after {} s", number(at(e, "recovered_after_s"))) : "not recovered");

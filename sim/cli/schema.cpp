@@ -15,10 +15,12 @@ What rackcast reads, as YAML, and the key reference. This file is the output of 
 
 | folder | what |
 |---|---|
-| `.` | scenario files: one question each, with its answer in the header comment; sweeps and plans |
+| `.` | scenario files: one question each; sweeps and plans. Answers: the main README and the READMEs of `sim/engine` and `sim/policy` |
 | `gpus`, `racks`, `models`, `prices` | named from a scenario; every figure with source and date |
 | `costs` | the parameters of a GPU's cost forms: value, interval, basis, source |
-| `measurements`, `published`, `traces`, `suites` | measured kernels, published figures, loads, and what predictions are checked against |
+| `gallery` | more questions, one a file, with their answers |
+| `jobs` | Slurm and mpirun scripts |
+| `measurements`, `published`, `suites` | measured kernels, published figures, and what predictions are checked against |
 
 How files are read:
 - Every dimensioned value has a unit: `5 ms`, `64 GiB`, `900 GB/s`, `400 Gbit/s`, `2500 TFLOPS`, `0.15 USD/Mtok`, `2.31 USD/h`, `2.1 kW`, `20 /s`. `GB` is 10^9, `GiB` 2^30; a bare 0 is allowed. Token counts take `K` and `M`, 1024-based.

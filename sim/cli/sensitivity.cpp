@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/base/error.hpp"
+#include "sim/cli/option_checks.hpp"
 #include "sim/cli/run_many.hpp"
 #include "sim/cli/verbs.hpp"
 #include "sim/cost/costs.hpp"
@@ -114,7 +115,7 @@ Action setup_sensitivity(CLI::App& app, const Program& program) {
   const auto a = std::make_shared<Arguments>();
   app.add_option("SCENARIO", a->scenario, "scenario file")->required()->type_name("");
   app.add_option("--metric", a->metric, "the answer that is watched")->type_name("NAME");
-  app.add_option("--faster", a->percent, "by how many percent each thing becomes faster")->check(CLI::Range(0.1, 1000.0))->type_name("PERCENT");
+  app.add_option("--faster", a->percent, "by how many percent each thing becomes faster")->check(number_from(0.1, 1000))->type_name("PERCENT");
   app.add_option("--jobs", a->jobs, "processes at once; 0: one a core")->type_name("N");
   app.add_flag("--json", a->json, "print JSON");
   add_sets(app, a->sets);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.hpp"
+#include "sim/cli/option_checks.hpp"
 #include "sim/cli/verbs.hpp"
 #include "sim/cost/expert_load.hpp"
 #include "sim/cost/memory.hpp"
@@ -16,6 +17,8 @@
 namespace rackcast {
 
 namespace {
+
+constexpr int most_ranks = 1 << 16, most_slots = 1 << 15;
 
 struct StepOptions {
   std::string model, gpu, cost, case_text;
@@ -58,7 +61,6 @@ StepContext context_of(const StepOptions& o, const Catalog& catalog, int draft_t
 
 // Null when routing is balanced.
 std::unique_ptr<TypicalExperts> experts_of(const StepOptions& o, const StepContext& c, const RankBatch& batch) {
-  if (o.eplb.empty() && !o.placement.empty()) throw UserError("--placement needs --eplb static");
   if (o.eplb.empty() || c.model.experts.count == 0) return nullptr;
   EplbSpec eplb;
   bool found = false;
@@ -134,30 +136,30 @@ Action setup_step(CLI::App& app, const Program& program) {
   auto o = std::make_shared<StepOptions>();  // outlives this call: the parsed action keeps it
   app.add_option("--model", o->model, "a model of `rackcast list models`")->required();
   app.add_option("--gpu", o->gpu, "a GPU of `rackcast list gpus`")->required();
-  app.add_option("--dep", o->dep, "ranks of an engine with data-parallel attention and experts over all ranks");
-  app.add_option("--tp", o->tp, "ranks of a tensor-parallel engine");
+  app.add_option("--dep", o->dep, "ranks of an engine with data-parallel attention and experts over all ranks")->check(CLI::Range(1, most_ranks));
+  app.add_option("--tp", o->tp, "ranks of a tensor-parallel engine")->check(CLI::Range(1, most_ranks));
   app.add_option("--case", o->case_text, "[N*]Q[@K][c][:D],...: requests, query tokens, KV length, drafted tokens")->required();
   static const std::map<std::string, CasePhase> phases{{"prefill", CasePhase::prefill}, {"decode", CasePhase::decode}};
-  app.add_option("--phase", o->phase, "prefill or decode, when Q alone does not tell")->transform(CLI::CheckedTransformer(phases));
-  app.add_option("--eplb", o->eplb, "placement policy, with uneven routing; without it routing is balanced");
+  add_choice(app, "--phase", o->phase, phases, "prefill or decode, when Q alone does not tell");
+  CLI::Option* const eplb = app.add_option("--eplb", o->eplb, "placement policy, with uneven routing; without it routing is balanced");
   static const std::map<std::string, ExpertSkew> skews{{"zipf", ExpertSkew::zipf}, {"dirichlet", ExpertSkew::dirichlet}, {"power_law", ExpertSkew::power_law}};
-  app.add_option("--skew", o->skew, "that routing: zipf, dirichlet or power_law")->transform(CLI::CheckedTransformer(skews));
-  app.add_option("--exponent,--zipf", o->exponent, "exponent of zipf or power_law")->check(CLI::NonNegativeNumber);
-  app.add_option("--counts", o->counts, "recorded tokens instead: CSV with layer, expert, tokens");
-  app.add_option("--placement", o->placement, "placement table of `rackcast eplb --out`, for --eplb static");
+  add_choice(app, "--skew", o->skew, skews, "that routing")->needs(eplb);
+  app.add_option("--exponent,--zipf", o->exponent, "exponent of zipf or power_law")->check(number_from(0, 10))->needs(eplb);
+  app.add_option("--counts", o->counts, "recorded tokens instead: CSV with layer, expert, tokens")->needs(eplb);
+  app.add_option("--placement", o->placement, "placement table of `rackcast eplb --out`, for --eplb static")->needs(eplb);
   static const std::map<std::string, ReplicaChoice> replica_names{{"round_robin", ReplicaChoice::round_robin}, {"load_aware", ReplicaChoice::load_aware}};
-  app.add_option("--replica-choice", o->replicas, "round_robin or load_aware")->transform(CLI::CheckedTransformer(replica_names));
-  app.add_option("--draft-redundant-experts", o->draft_redundant, "expert slots beyond the draft's experts")->check(CLI::NonNegativeNumber);
-  app.add_option("--redundant-experts", o->redundant, "expert slots beyond the model's experts")->check(CLI::NonNegativeNumber);
+  add_choice(app, "--replica-choice", o->replicas, replica_names, "which replica of an expert its tokens go to")->needs(eplb);
+  app.add_option("--draft-redundant-experts", o->draft_redundant, "expert slots beyond the draft's experts")->check(CLI::Range(0, most_slots));
+  app.add_option("--redundant-experts", o->redundant, "expert slots beyond the model's experts")->check(CLI::Range(0, most_slots));
   app.add_option("--cost", o->cost, "cost file; the GPU's own if left out");
-  app.add_option("--nvlink-domain", o->nvlink_domain, "GPUs that reach each other over NVLink; all if left out");
+  app.add_option("--nvlink-domain", o->nvlink_domain, "GPUs that reach each other over NVLink; all if left out")->check(CLI::Range(1, most_ranks));
   static const std::map<std::string, KvFormat> formats{{"nvfp4", KvFormat::nvfp4}, {"fp8_layout", KvFormat::fp8_layout}};
-  app.add_option("--kv-format", o->format, "nvfp4 (the model's first) or fp8_layout (its second)")->transform(CLI::CheckedTransformer(formats));
+  add_choice(app, "--kv-format", o->format, formats, "nvfp4 (the model's first) or fp8_layout (its second)");
   static const std::map<std::string, EngramPlacement> placements{
       {"hbm", EngramPlacement::hbm}, {"peer", EngramPlacement::peer}, {"host", EngramPlacement::host}};
-  app.add_option("--engram", o->engram, "hbm, peer or host")->transform(CLI::CheckedTransformer(placements));
+  add_choice(app, "--engram", o->engram, placements, "where the Engram tables are");
   static const std::map<std::string, HostMode> hosts{{"sync", HostMode::sync}, {"async", HostMode::async}};
-  app.add_option("--host", o->host, "is the host's work hidden under the GPU's (async) or not (sync)")->transform(CLI::CheckedTransformer(hosts));
+  add_choice(app, "--host", o->host, hosts, "is the host's work hidden under the GPU's (async) or not (sync)");
   app.add_flag("--json", o->json, "machine-readable");
   return [o, &program] { return run_step(*o, program); };
 }

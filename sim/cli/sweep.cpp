@@ -10,6 +10,7 @@
 #include <set>
 
 #include "sim/cli/mpi_pool.hpp"
+#include "sim/cli/option_checks.hpp"
 #include "sim/cli/progress.hpp"
 #include "sim/cli/verbs.hpp"
 #include "sim/spec/sweep.hpp"
@@ -164,8 +165,8 @@ int sweep(const Arguments& arguments, const Program& program) {
 Action setup_sweep(CLI::App& app, const Program& program) {
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("sweep", arguments->file, "sweep file")->required()->type_name("SWEEP.yaml");
-  app.add_option("--out", arguments->out, "result store; a sweep that was stopped goes on from it")->required()->type_name("RESULTS.sqlite");
-  app.add_option("--jobs", arguments->jobs, "scenarios at once in each process (default: the cores)")->type_name("N");
+  app.add_option("--out", arguments->out, "result store; a sweep that was stopped goes on from it")->required()->check(not_empty())->type_name("RESULTS.sqlite");
+  app.add_option("--jobs", arguments->jobs, "scenarios at once in each process (default: the cores)")->check(CLI::Range(0, 4096))->type_name("N");
   add_sets(app, arguments->sets);
   app.add_flag("--json", arguments->json, "all results as one JSON object");
   return [arguments, &program] { return sweep(*arguments, program); };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.hpp"
+#include "sim/base/output.hpp"
 #include "sim/base/text_table.hpp"
 #include "sim/cli/verbs.hpp"
 #include "sim/trace/agentx.hpp"
@@ -134,6 +135,7 @@ int stats(const TraceOptions& options) {
 
 int convert(const TraceOptions& options) {
   const Trace trace = read_inputs(options.paths);
+  refuse_overwriting(options.out, options.paths);
   write_weka(trace, options.out);
   if (options.json) fmt::print("{}\n", nlohmann::ordered_json{{"out", options.out}, {"sessions", trace.sessions.size()}, {"requests", trace.requests.size()}}.dump(2));
   else fmt::print("{}: {} sessions, {} requests\n", options.out, trace.sessions.size(), trace.requests.size());
@@ -177,6 +179,9 @@ Action setup_trace(CLI::App& app, const Program&) {
   generate_app->add_option("--like", options->like, "trace whose shape is taken");
   add_seed(*generate_app, options->seed, "seed of the draws")->capture_default_str();
   for (CLI::App* sub : {stats_app, convert_app, generate_app}) sub->add_flag("--json", options->json, "as JSON");
+  stats_app->footer("Example:\n  rackcast trace stats sessions/");
+  convert_app->footer("Example:\n  rackcast trace convert sessions/ --out sessions.jsonl.gz");
+  generate_app->footer("Example:\n  rackcast trace generate --like sessions/ --seed 7 --out like.jsonl.gz");
   return [options, stats_app, convert_app] { return stats_app->parsed() ? stats(*options) : convert_app->parsed() ? convert(*options) : generate(*options); };
 }
 

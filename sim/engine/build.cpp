@@ -57,6 +57,11 @@ void add_pools(const Scenario& s, const Catalog& catalog, BuiltRun& run) {
   add(s.deployment.aggregated, "aggregated", EngineRole::aggregated);
   add(s.deployment.prefill, "prefill", EngineRole::prefill);
   add(s.deployment.decode, "decode", EngineRole::decode);
+  const int drafts = s.deployment.speculation.draft_tokens;
+  if (drafts > 0 && !s.model.draft)
+    run.notes.push_back(fmt::format("deployment.speculation: {} has no draft model here, so its drafts take no time", s.model.name));
+  else if (drafts > 0 && drafts > s.model.draft->max_tokens)
+    run.notes.push_back(fmt::format("deployment.speculation: {} drafts at most {} tokens; {} are more than was ever shown", s.model.name, s.model.draft->max_tokens, drafts));
 }
 
 TopologyOptions topology_of(const RackSpec& rack) {

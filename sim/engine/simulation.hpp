@@ -255,6 +255,8 @@ class Simulation final : private EngineEvents, private PrefixView {
   std::uint64_t in_flight_measured_ = 0;
   double in_flight_since_s_ = 0;
   std::vector<EngineTotals> window_start_totals_;
+  double refused_at_s_ = -1;       // refusals of one instant, to notice a load that stands still
+  std::uint64_t refused_now_ = 0;
   SimulationOutcome outcome_;
 };
 

@@ -1,7 +1,10 @@
 // A request's way: arrival, routing, prompt, hand-over, answer.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "sim/base/error.hpp"
 #include "sim/engine/simulation.hpp"
 
 namespace rackcast {
@@ -25,6 +28,12 @@ void Simulation::arrive(const LoadRequest& ask) {
                     (engines_.size() == prompt_engines_ || engines_.back().can_ever_hold(request));
   if (fits) return come_in(id);
   ++outcome_.refused;
+  // A closed loop asks again at once: with nothing but refusals its clock would stand still.
+  refused_now_ = refused_at_s_ == now_s_ ? refused_now_ + 1 : 1;
+  refused_at_s_ = now_s_;
+  if (load_.lanes() > 0 && refused_now_ > 10000 + 1000ULL * load_.lanes())
+    throw UserError(fmt::format("the load stands still: prompt and answer ({} and {} tokens) do not fit a rank's KV memory, and the next request comes at once",
+                                request.prompt_tokens, request.answer_tokens));
   send_away(id);
 }
 

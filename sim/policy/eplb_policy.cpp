@@ -20,9 +20,9 @@ const std::vector<Choice> eplb_areas = {{"global", "over all ranks of the engine
 void fields(Visitor& v, EplbSpec& e) {
   v.choice("policy", e.policy, eplb_policies, "how experts and their replicas are placed on ranks");
   v.field("redundant_experts", e.redundant_experts, "expert slots of an engine beyond one per expert")
-      .require(e.redundant_experts >= 0, "must be >= 0");
+      .require(e.redundant_experts >= 0 && e.redundant_experts <= 32768, "must be 0 to 32768");
   v.field("draft_redundant_experts", e.draft_redundant_experts, "the same for the draft model, which has a placement of its own")
-      .require(e.draft_redundant_experts >= 0, "must be >= 0");
+      .require(e.draft_redundant_experts >= 0 && e.draft_redundant_experts <= 32768, "must be 0 to 32768");
   v.field("window", e.window, "engine steps of load that a placement rests on").require(e.window > 0, "must be > 0");
   v.field("interval", e.interval, "engine steps between rearrangements; the first comes after a quarter of it").require(e.interval > 0, "must be > 0");
   v.choice("replica_choice", e.replica_choice, replica_choices, "which replica of an expert a token goes to");

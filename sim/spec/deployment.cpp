@@ -28,13 +28,16 @@ const std::vector<Choice> fidelities = {{"collapsed", "one event an engine step"
                                         {"layered", "one event a layer; checks the collapsed form"},
                                         {"flow", "each layer's dispatch and combine as network flows; slowest"}};
 
+constexpr int most_ranks = 10000;
+
 void fields(Visitor& v, EngineSpec& e) {
-  v.field("engines", e.engines, "identical engines").required().require(e.engines > 0, "must be > 0");
-  v.field("dep", e.dep, "ranks of an engine with data-parallel attention and experts sharded over them").require(e.dep >= 0, "must be >= 0");
-  v.field("tp", e.tp, "ranks of a tensor-parallel engine").require(e.tp >= 0, "must be >= 0");
+  v.field("engines", e.engines, "identical engines").required().require(e.engines > 0 && e.engines <= 30000, "must be 1 to 30000");
+  v.field("dep", e.dep, "ranks of an engine with data-parallel attention and experts sharded over them")
+      .require(e.dep >= 0 && e.dep <= most_ranks, "must be 0 to 10000");
+  v.field("tp", e.tp, "ranks of a tensor-parallel engine").require(e.tp >= 0 && e.tp <= most_ranks, "must be 0 to 10000");
   v.rule(e.tp > 0 ? "tp" : "dep", (e.dep > 0) != (e.tp > 0), "give one of dep and tp");
   v.field("max_batched_tokens", e.max_batched_tokens, "prefill token budget of one iteration: per rank for dep, per engine for tp")
-      .require(e.max_batched_tokens.count > 0, "must be > 0");
+      .require(e.max_batched_tokens.count > 0 && e.max_batched_tokens.count <= std::int64_t{1} << 30, "must be 1 to 1024M");
   v.field("max_requests_per_rank", e.max_requests_per_rank, "running requests: per rank for dep, per engine for tp")
       .require(e.max_requests_per_rank > 0, "must be > 0");
   v.choice("path", e.path, engine_paths, "kernels of small steps")

@@ -26,6 +26,7 @@ void fields(Visitor& v, FailureSpec& f) {
   v.automatic("at", f.at, "since the measured window opened; auto: at a rate");
   v.automatic("every", f.every, "mean time between failures of the whole pool, each at a random engine and GPU; auto: once, at `at`");
   v.rule("at", (f.at.value() >= 0) != (f.every.value() > 0), "give one of at and every");
+  v.rule("every", f.every.value() <= 0 || f.every.value() >= 1, "must be >= 1 s");
   v.automatic("lasts", f.lasts, "straggler, nic, nvlink: until all is as before; auto: for good");
   v.field("share", f.share, "nic, nvlink: of the bandwidth that is lost; straggler: of the speed").require(f.share > 0 && f.share <= 1, "must be in (0, 1]");
   v.rule("lasts", f.kind != FailureKind::nic || f.share < 1 || f.lasts.value() > 0, "a card that is lost whole must come back: give lasts");

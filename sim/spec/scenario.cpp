@@ -30,6 +30,10 @@ static void cross_rules(Visitor& v, const Scenario& s) {
   v.rule("fidelity", s.fidelity != Fidelity::flow || s.failures.events.empty(), "flow knows no failures; use collapsed or layered, or drop them");
   v.rule("deployment", s.deployment.router.admission.over_limit == OverLimit::wait || s.workload.kind == WorkloadKind::open_loop,
          "router.admission.over_limit: refuse is for workload.kind open_loop: closed loops would ask again at once");
+  for (const WorkloadSpec& w : parts_of(s.workload)) {
+    const bool fixed = w.kind == WorkloadKind::closed_loop || (w.kind == WorkloadKind::open_loop && w.arrivals == ArrivalKind::poisson);
+    v.rule("workload", !fixed || w.input <= s.model.max_context, fmt::format("input must be within the model's context of {}", s.model.max_context.count));
+  }
   const bool prefill_alone = s.deployment.prefill && !s.deployment.decode;
   v.rule("workload", !prefill_alone || s.workload.output_limit == 1,
          "prefill engines alone give one token a request: set workload.output_limit to 1, or add decode engines");

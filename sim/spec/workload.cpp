@@ -13,13 +13,17 @@ const std::vector<Choice> arrival_kinds = {{"recorded", "as in the trace"}, {"po
 const std::vector<Choice> warmup_modes = {{"replay", "primers and warm-up requests are served before the window starts"},
                                           {"preload", "prefix caches start with what warm-up would leave; no time is simulated for it"}};
 
+// Beyond these a value is a slip: counts would not fit their integers, or the clock would stand still.
+constexpr std::int64_t most_tokens = std::int64_t{1} << 30;
+constexpr double longest_s = 100 * 86400.0;
+
 static void agentx_fields(Visitor& v, WorkloadSpec& w) {
   v.field("start_min", w.start_min, "earliest start of a lane's first session, as share of its span")
       .require(w.start_min >= 0 && w.start_min < 1, "must be in [0, 1)");
   v.field("start_max", w.start_max, "latest start of a lane's first session, as share of its span")
       .require(w.start_max >= w.start_min && w.start_max <= 1, "must be in [start_min, 1]");
   v.field("warmup_requests", w.warmup_requests, "per lane, one output token each, after the primers")
-      .require(w.warmup_requests >= 0, "must be >= 0");
+      .require(w.warmup_requests >= 0 && w.warmup_requests <= 100000, "must be 0 to 100000");
   v.choice("warmup", w.warmup, warmup_modes, "how caches are filled before the window");
   v.field("tree_idle_cap", w.tree_idle_cap, "a session tree idle for longer goes on; 0: no guard")
       .require(w.tree_idle_cap.value() >= 0, "must be >= 0 s");
@@ -32,12 +36,13 @@ static void agentx_fields(Visitor& v, WorkloadSpec& w) {
 
 static void length_fields(Visitor& v, WorkloadSpec& w) {
   v.choice("arrivals", w.arrivals, arrival_kinds, "open_loop: when requests come");
-  v.field("rate", w.rate, "open_loop, poisson: requests per second").require(w.rate.value() >= 0, "must be >= 0 /s");
-  v.field("requests", w.requests, "stop after this many; 0: the duration rules").require(w.requests >= 0, "must be >= 0");
+  v.field("rate", w.rate, "open_loop, poisson: requests per second").require(w.rate.value() >= 0 && w.rate.value() <= 1e6, "must be 0 to 1e6 /s");
+  v.field("requests", w.requests, "stop after this many; 0: the duration rules")
+      .require(w.requests >= 0 && w.requests <= 1000000000, "must be 0 to 1000000000");
   v.field("warmup_count", w.warmup_count, "open_loop, closed_loop: first requests that are not counted")
-      .require(w.warmup_count >= 0, "must be >= 0");
-  v.field("input", w.input, "nominal input length").require(w.input.count > 0, "must be > 0");
-  v.field("output", w.output, "nominal output length").require(w.output.count > 0, "must be > 0");
+      .require(w.warmup_count >= 0 && w.warmup_count <= 1000000000, "must be 0 to 1000000000");
+  v.field("input", w.input, "nominal input length").require(w.input.count > 0 && w.input.count <= most_tokens, "must be 1 to 1024M");
+  v.field("output", w.output, "nominal output length").require(w.output.count > 0 && w.output.count <= most_tokens, "must be 1 to 1024M");
   v.field("range_ratio", w.range_ratio, "lengths are uniform in [ratio * nominal, nominal]")
       .require(w.range_ratio > 0 && w.range_ratio <= 1, "must be in (0, 1]");
   v.field("turns", w.turns, "requests of a user's session that share a growing prefix").require(w.turns > 0, "must be > 0");
@@ -51,8 +56,8 @@ void fields(Visitor& v, MixPart& p) {
   v.choice("kind", p.kind, workload_kinds, "agentx or closed_loop")
       .require(p.kind == WorkloadKind::agentx || p.kind == WorkloadKind::closed_loop, "must be agentx or closed_loop");
   v.field("trace", p.trace, "agentx: as workload.trace").require(!p.trace.empty(), "must not be empty");
-  v.field("input", p.input, "closed_loop: nominal input length").require(p.input.count > 0, "must be > 0");
-  v.field("output", p.output, "closed_loop: nominal output length").require(p.output.count > 0, "must be > 0");
+  v.field("input", p.input, "closed_loop: nominal input length").require(p.input.count > 0 && p.input.count <= most_tokens, "must be 1 to 1024M");
+  v.field("output", p.output, "closed_loop: nominal output length").require(p.output.count > 0 && p.output.count <= most_tokens, "must be 1 to 1024M");
   v.field("range_ratio", p.range_ratio, "closed_loop: lengths are uniform in [ratio * nominal, nominal]")
       .require(p.range_ratio > 0 && p.range_ratio <= 1, "must be in (0, 1]");
   v.field("turns", p.turns, "closed_loop: requests of a user's session").require(p.turns > 0, "must be > 0");
@@ -67,9 +72,11 @@ void fields(Visitor& v, WorkloadSpec& w) {
           "generated-v1.0; kv-cache-tester: the recorded one under RACKCAST_DATA, or generated-v1.0 with a note where it is not there; "
           "or the path of a file or folder")
       .require(!w.trace.empty(), "must not be empty");
-  v.field("concurrency", w.concurrency, "lanes (agentx) or users (closed_loop)").require(w.concurrency > 0, "must be > 0");
-  v.field("duration", w.duration, "measured window").require(w.duration.value() > 0, "must be > 0 s");
-  v.field("grace", w.grace, "after the window, requests in flight may finish and count").require(w.grace.value() >= 0, "must be >= 0 s");
+  v.field("concurrency", w.concurrency, "lanes (agentx) or users (closed_loop)")
+      .require(w.concurrency > 0 && w.concurrency <= 1000000, "must be 1 to 1000000");
+  v.field("duration", w.duration, "measured window").require(w.duration.value() > 0 && w.duration.value() <= longest_s, "must be > 0 s, at most 2400 h");
+  v.field("grace", w.grace, "after the window, requests in flight may finish and count")
+      .require(w.grace.value() >= 0 && w.grace.value() <= longest_s, "must be 0 to 2400 h");
   agentx_fields(v, w);
   length_fields(v, w);
   v.group("experts", w.experts, "which experts the tokens choose");

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "sim/base/error.hpp"
 #include "sim/trace/formats.hpp"
@@ -52,7 +53,7 @@ void read_source(ByteSource& source, TraceBuilder& builder) {
     source.fail("", fmt::format("not a load file that we know ({})", fmt::join(names, ", ")));
   }
   const bool had_sessions = !builder.trace().sessions.empty();
-  const bool was_global = builder.trace().block_ids_global;
+  const bool was_global = std::exchange(builder.trace().block_ids_global, false);  // a reader of arrivals sets it
   format->read(source, builder);
   if (had_sessions && was_global != builder.trace().block_ids_global)
     source.fail("", "files whose block ids are shared and files whose ids are local to a session cannot be one load");

@@ -22,6 +22,7 @@ class SessionReader {
     if (json_.at_end()) return false;
     const int line = source_.line();
     builder_.begin_session();
+    if (builder_.agents_full()) json_.fail("more sessions than fit; split the file");
     std::uint32_t block_tokens = 64;
     std::string id;
     bool has_requests = false;
@@ -72,6 +73,7 @@ class SessionReader {
     SubagentGroup own_group;
     own_group.duration_s = std::numeric_limits<double>::quiet_NaN();
     bool is_group = false, has_time = false, has_input = false, has_output = false;
+    if (builder_.agents_full()) json_.fail("more requests and subagent groups than fit; split the file");
     builder_.begin_request(request);
     json_.begin_object();
     while (json_.next_key()) {
@@ -93,7 +95,6 @@ class SessionReader {
     if (is_group) return end_group(own_group, request.start_s);
     if (!has_input) json_.fail("in", "input length is missing");
     if (!has_output) json_.fail("out", "output length is missing");
-    if (builder_.full()) json_.fail("more requests than fit; split the file");
     builder_.add_request(request);
   }
 

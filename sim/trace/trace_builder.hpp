@@ -10,7 +10,9 @@
 namespace rackcast {
 
 struct TraceLimits {
-  std::uint64_t requests = 50'000'000;
+  std::uint64_t requests = 50'000'000;       // arrivals of a service
+  std::uint64_t agent_sessions = 500'000;     // these are planned ahead, which costs memory
+  std::uint64_t agent_requests = 2'000'000;   // with subagent groups; twenty times the largest corpus that we know
   std::uint64_t runs = 500'000'000;
   std::uint32_t tokens_per_request = 1U << 30;
   std::uint32_t block_tokens = 1U << 16;
@@ -24,6 +26,9 @@ class TraceBuilder {
 
   Trace& trace() { return trace_; }
   const TraceLimits& limits() const { return limits_; }
+  bool agents_full() const {
+    return trace_.sessions.size() > limits_.agent_sessions || trace_.requests.size() + trace_.groups.size() >= limits_.agent_requests;
+  }
   bool full() const { return trace_.requests.size() >= limits_.requests || trace_.runs.size() >= limits_.runs; }
 
   Session& begin_session();                // its requests and groups are the ones added from now on

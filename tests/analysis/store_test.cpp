@@ -225,3 +225,19 @@ BOOST_AUTO_TEST_CASE(whatever_was_put_before_a_kill_is_there_exactly_once) {
   }
   BOOST_TEST(last > 0u);
 }
+
+BOOST_AUTO_TEST_CASE(a_row_that_is_not_what_it_claims_is_named_and_refused) {
+  const auto refused = [](auto&& change) {
+    Folder folder;
+    Store store(folder.file(), Store::Mode::write);
+    StoredResult bad = row("k");
+    change(bad);
+    store.put(bad);
+    BOOST_CHECK_EXCEPTION(store.find("k"), UserError, [](const UserError& e) { return std::string(e.what()).find("row 1, ") != std::string::npos; });
+    BOOST_CHECK_THROW(store.headlines(), UserError);
+  };
+  refused([](StoredResult& r) { r.metrics = "{"; });
+  refused([](StoredResult& r) { r.metrics = R"({"total_tok_s_gpu":1e999})"; });
+  refused([](StoredResult& r) { r.deployment = "x"; });
+  refused([](StoredResult& r) { r.error = "\xff"; });
+}

@@ -59,6 +59,7 @@ BOOST_AUTO_TEST_CASE(experts_that_do_not_divide_are_padded_and_a_note_says_so) {
 
 BOOST_AUTO_TEST_CASE(bad_input_exits_with_2) {
   for (const char* arguments : {"--case 1@8K", "--dep 4 --tp 4 --case 1@8K", "--dep 4 --case 8@4", "--dep 4 --case 1@2M",
-                                "--dep 4 --case 1@8K:9", "--dep 4", "--dep 4 --case 1@8K --cost nothing", "--dep 4 --case 1 --eplb x"})
+                                "--dep 4 --case 1@8K:9", "--dep 4", "--dep 4 --case 1@8K --cost nothing", "--dep 4 --case 1 --eplb x", "--dep 2147483647 --case 1", "--dep 4 --case 1 --phase 2", "--dep 4 --case 1 --skew zipf",
+                                "--dep 4 --case 1 --nvlink-domain -1", "--dep 4 --case 1 --redundant-experts 2147483647"})
     BOOST_CHECK_MESSAGE(step(arguments).code == 2, arguments);
 }

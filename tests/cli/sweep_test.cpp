@@ -246,6 +246,14 @@ BOOST_AUTO_TEST_CASE(bad_stores_and_files_are_told_with_exit_code_2) {
   const support::Outcome outcome = shell(sweep.command());
   BOOST_TEST(outcome.code == 2);
   BOOST_TEST(outcome.err.find("is no result store") != std::string::npos, outcome.err);
+  Sweep good;
+  BOOST_REQUIRE(shell(good.command()).code == 0);
+  const std::string before = support::content_of(good.store);
+  BOOST_TEST(shell("\"$RACKCAST\" report '" + good.store + "' --out '" + good.store + "'").code == 2);
+  BOOST_TEST((support::content_of(good.store) == before));
+  BOOST_TEST(shell("\"$RACKCAST\" report '" + good.store + "' --out '" + good.store + ".html' --validation /dev/zero").code == 2);
+  BOOST_TEST(shell("\"$RACKCAST\" sweep scenarios/sweep-small.yaml --out ''").code == 2);
+  BOOST_TEST(shell("\"$RACKCAST\" sweep scenarios/sweep-small.yaml --jobs -1 --out '" + good.store + ".other'").code == 2);
   Sweep bad("name: b\nbase: standard\naxes: [{key: deployment.prefil, values: [1]}]\n");
   BOOST_TEST(shell(bad.command()).code == 2);
 }

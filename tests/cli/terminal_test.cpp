@@ -51,3 +51,29 @@ BOOST_AUTO_TEST_CASE(a_run_with_moving_experts_says_how_long_main_model_and_draf
   const support::Outcome balanced = support::shell("$RACKCAST run scenarios/eplb-none.yaml --set 'workload.duration=1 min' --set workload.experts.skew=balanced");
   BOOST_TEST(balanced.out.find("slowest rank") == std::string::npos);
 }
+
+BOOST_AUTO_TEST_CASE(a_stderr_that_takes_nothing_does_not_end_a_run) {
+  const std::string wanted = support::rackcast(small).out;
+  for (const char* stderr_to : {" 2>/dev/full", " 2>&-"}) {
+    const support::Outcome ran = shell("\"$RACKCAST\" " + small + stderr_to);
+    BOOST_TEST(ran.code == 0, stderr_to);
+    BOOST_TEST(ran.out == wanted, stderr_to);
+  }
+  BOOST_TEST(shell("\"$RACKCAST\" run nowhere.yaml 2>/dev/full").code == 2);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_meant_for_a_closed_stream_gets_into_no_file) {
+  const support::TemporaryFolder folder;
+  const support::Outcome ran = shell("\"$RACKCAST\" " + small + " --out '" + folder.path + "/out' <&- >&- 2>&-");
+  BOOST_TEST(ran.code == 2);  // the table could not be written
+  BOOST_TEST(support::rackcast(small + " --out '" + folder.path + "/again'").code == 0);
+  for (const char* file : {"/requests.csv", "/resolved.yaml"})
+    BOOST_TEST(support::content_of(folder.path + "/out" + file) == support::content_of(folder.path + "/again" + file), file);
+  BOOST_TEST(support::content_of(folder.path + "/out/result.json").front() == '{');
+}
+
+BOOST_AUTO_TEST_CASE(an_interval_of_samples_is_a_number_that_a_run_can_end_with) {
+  const support::TemporaryFolder folder;
+  for (const char* interval : {"nan", "inf", "-1", "1e-300", "x"})
+    BOOST_TEST(support::rackcast(small + " --out '" + folder.path + "/o' --time-series " + interval).code == 2, interval);
+}

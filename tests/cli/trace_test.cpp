@@ -60,6 +60,16 @@ BOOST_AUTO_TEST_CASE(generate_prints_target_against_generated) {
   BOOST_TEST(json.at("rows").at(0).at("target") == 393);
 }
 
+BOOST_AUTO_TEST_CASE(convert_does_not_write_over_what_it_reads) {
+  const std::string file = temporary("kept.json"), text = R"({"id":"a","block_size":64,"requests":[{"t":0,"in":64,"out":1}]})";
+  std::ofstream(file) << text;
+  BOOST_TEST(trace("convert " + file + " --out " + file).code == 2);
+  std::string kept;
+  std::getline(std::ifstream(file), kept);
+  BOOST_TEST(kept == text);
+  std::filesystem::remove(file);
+}
+
 BOOST_AUTO_TEST_CASE(bad_input_is_exit_2_with_file_line_and_key) {
   const std::string file = temporary("bad.json");
   std::ofstream(file) << "{\"block_size\": 64,\n \"requests\": [{\"t\": 0, \"in\": \"x\"}]}";

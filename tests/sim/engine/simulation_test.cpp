@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <set>
 
+#include "sim/base/error.hpp"
 #include "tests/support/small_rack.hpp"
 
 using namespace rackcast;
@@ -119,6 +120,13 @@ BOOST_AUTO_TEST_CASE(a_full_decode_engine_holds_prompts_back) {
   BOOST_REQUIRE(run.records.rows.size() == 3U);
   BOOST_TEST(run.records.rows.at(2).first_token_s >= 1.0);
   BOOST_TEST(run.records.rows.at(1).first_token_s < 0.01);
+}
+
+BOOST_AUTO_TEST_CASE(a_closed_loop_whose_requests_never_fit_is_told_so_instead_of_asking_forever) {
+  SimulationOptions options = one_engine(1000);
+  options.duration_s = 10;
+  const auto load = make_closed_loop({.users = 4, .lengths = {.input_tokens = 2000, .output_tokens = 10}, .seed = 1});
+  BOOST_CHECK_THROW(simulate(options, *load), UserError);
 }
 
 BOOST_AUTO_TEST_CASE(an_engine_across_nvlink_domains_sends_over_the_network_cards) {

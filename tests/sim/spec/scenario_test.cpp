@@ -115,8 +115,8 @@ BOOST_AUTO_TEST_CASE(pools_must_make_sense) {
 BOOST_AUTO_TEST_CASE(both_sides_of_every_rule) {
   struct Case { const char *good, *bad, *message; };
   constexpr Case cases[] = {
-      {"workload.concurrency=1", "workload.concurrency=0", "workload.concurrency: must be > 0 (it is '0')"},
-      {"workload.duration=1 s", "workload.duration=0", "workload.duration: must be > 0 s (it is '0')"},
+      {"workload.concurrency=1", "workload.concurrency=0", "workload.concurrency: must be 1 to 1000000 (it is '0')"},
+      {"workload.duration=1 s", "workload.duration=0", "workload.duration: must be > 0 s, at most 2400 h (it is '0')"},
       {"workload.start_max=1", "workload.start_max=1.01", "workload.start_max: must be in [start_min, 1] (it is '1.01')"},
       {"workload.range_ratio=1", "workload.range_ratio=0", "workload.range_ratio: must be in (0, 1] (it is '0')"},
       {"uncertainty=1000", "uncertainty=1001", "uncertainty: must be 0 to 1000 (it is '1001')"},
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(both_sides_of_every_rule) {
       {"deployment.router.load_limit=1", "deployment.router.load_limit=0.9", "deployment.router.load_limit: must be >= 1 (it is '0.9')"},
       {"deployment.eplb.periodic_async.link_share=0.5", "deployment.eplb.periodic_async.link_share=0",
        "deployment.eplb.periodic_async.link_share: must be in (0, 0.9] (it is '0')"},
-      {"rack.racks=1", "rack.racks=0", "rack.racks: must be > 0 (it is '0')"},
+      {"rack.racks=1", "rack.racks=0", "rack.racks: must be 1 to 10000 (it is '0')"},
       {"rack.host_tier_per_node=900 GB", "rack.host_tier_per_node=961 GB",
        "rack.host_tier_per_node: must fit in host_memory_per_node (it is '961 GB')"},
       {"deployment.decode.max_requests_per_rank=1", "deployment.decode.max_requests_per_rank=0",
@@ -176,6 +176,21 @@ BOOST_AUTO_TEST_CASE(failures_name_engines_that_exist_and_say_when) {
   BOOST_TEST(event("kind: straggler, pool: decode, at: 5 s, share: 1").find("use kind gpu") != std::string::npos);
   BOOST_TEST(event("kind: nic, pool: decode, at: 5 s").find("must come back") != std::string::npos);
   BOOST_TEST(event("kind: nic, pool: decode, at: 5 s, lasts: 1 s").empty());
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_no_machine_could_simulate_are_refused) {
+  for (const char* set : {"workload.concurrency=2147483647", "workload.duration=1e300 min", "workload.grace=1e300 h", "rack.racks=2147483647",
+                          "rack.gpus=2147483647", "deployment.prefill.engines=100000", "deployment.decode.dep=100000",
+                          "deployment.prefill.max_batched_tokens=2000000000000", "deployment.eplb.redundant_experts=2147483647",
+                          "workload.rate=1e300 /s", "workload.input=100000000000", "failures.events=[{every: 1 ns}]"})
+    BOOST_TEST(!problems({set}).empty(), set);
+  BOOST_TEST(problems({"workload.concurrency=100000"}).empty());
+}
+
+BOOST_AUTO_TEST_CASE(prompts_of_a_fixed_length_fit_the_models_context) {
+  BOOST_TEST(problems({"workload.kind=closed_loop", "workload.input=1M"}).empty());
+  BOOST_TEST(problems({"workload.kind=closed_loop", "workload.input=2M"}).find("workload: input must be within the model's context of 1048576") != std::string::npos);
+  BOOST_TEST(!problems({"workload.kind=open_loop", "workload.arrivals=poisson", "workload.rate=1 /s", "workload.input=2M"}).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_problem_in_one_part_does_not_breed_others) {

@@ -162,6 +162,32 @@ BOOST_AUTO_TEST_CASE(mooncake_rows_share_their_ids_and_lose_the_partial_block) {
   BOOST_TEST(statistics_of(trace).hit_ideal == 0.25);
 }
 
+BOOST_AUTO_TEST_CASE(arrivals_and_agent_sessions_are_not_one_load_in_either_order) {
+  const auto folder = std::filesystem::temp_directory_path() / "rackcast-mixed-load";
+  std::filesystem::create_directories(folder);
+  const std::string sessions = (folder / "a.json").string(), arrivals = (folder / "b.jsonl").string();
+  std::ofstream(sessions) << session(R"({"t":0,"in":64,"out":1,"hash_ids":[1]})");
+  std::ofstream(arrivals) << R"({"timestamp":0,"input_length":600,"output_length":1,"hash_ids":[1]})";
+  BOOST_CHECK_THROW(read_trace({sessions, arrivals}), UserError);
+  BOOST_CHECK_THROW(read_trace({arrivals, sessions}), UserError);
+  BOOST_TEST(read_trace({arrivals}).block_ids_global);
+  std::filesystem::remove_all(folder);
+}
+
+BOOST_AUTO_TEST_CASE(agent_sessions_have_a_limit_so_that_a_small_packed_file_cannot_fill_the_memory) {
+  const TraceLimits limits{.agent_sessions = 3, .agent_requests = 6};
+  const auto sessions = [](int n, const std::string& requests) {
+    std::string text;
+    for (int i = 0; i < n; ++i) text += session(requests) + "\n";
+    return text;
+  };
+  const std::string one = R"({"t":0,"in":64,"out":1,"hash_ids":[1]})", empty_group = R"({"t":0,"type":"subagent"})";
+  BOOST_TEST(read_trace_text("t", sessions(3, one), limits).sessions.size() == 3U);
+  BOOST_CHECK_THROW(read_trace_text("t", sessions(4, one), limits), UserError);
+  BOOST_CHECK_THROW(read_trace_text("t", sessions(3, one + "," + one + "," + one), limits), UserError);
+  BOOST_CHECK_THROW(read_trace_text("t", sessions(3, empty_group + "," + empty_group + "," + empty_group), limits), UserError);
+}
+
 BOOST_AUTO_TEST_CASE(azure_rows_count_from_the_first_one_across_midnight) {
   const Trace trace = read_trace_text("a.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-12-31 23:59:59.5000000,4808,10\n2024-01-01 00:00:01.2500000,110,27\n");
   BOOST_TEST(trace.requests[1].start_s == 1.75);
