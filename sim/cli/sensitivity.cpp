@@ -109,8 +109,6 @@ int sensitivity(const Arguments& a, const Catalog& catalog) {
 
 }  // namespace
 
-Action setup_sensitivity(CLI::App& app, const Program& program);
-
 Action setup_sensitivity(CLI::App& app, const Program& program) {
   const auto a = std::make_shared<Arguments>();
   app.add_option("SCENARIO", a->scenario, "scenario file")->required()->type_name("");

@@ -61,7 +61,7 @@ void explain(std::vector<FitPoint>& points, const CostSpec& costs, const GpuSpec
     calib::explain_layers(points, costs, read_yaml_as<ModelSpec>(catalog.find("models", model), catalog.read_options({}, "models")), gpu);
 }
 
-void add_points(std::vector<FitPoint> points, const CostSpec& costs, const std::string& gpu, const std::string& before, bool fitted, ValidationSuite& suite) {
+void add_points(const std::vector<FitPoint>& points, const CostSpec& costs, const std::string& gpu, const std::string& before, bool fitted, ValidationSuite& suite) {
   int number = 0;
   for (const FitPoint& p : points) {
     if (p.gpu != gpu) continue;

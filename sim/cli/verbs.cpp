@@ -11,8 +11,6 @@
 
 namespace rackcast {
 
-Action setup_sensitivity(CLI::App& app, const Program& program);
-
 std::span<const Verb> verbs() {
   static constexpr Verb table[] = {
       {"run", "simulates one scenario: throughput, latency, cache hits, where the time goes, cost", "rackcast run scenarios/standard.yaml --out results/standard", setup_run},

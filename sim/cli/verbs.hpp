@@ -11,7 +11,7 @@
 
 #include "sim/base/catalog.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): theirs
 class App;
 class Option;
 }
@@ -47,6 +47,7 @@ Action setup_export(CLI::App& app, const Program& program);
 Action setup_list(CLI::App& app, const Program& program);
 Action setup_run(CLI::App& app, const Program& program);
 Action setup_report(CLI::App& app, const Program& program);
+Action setup_sensitivity(CLI::App& app, const Program& program);
 Action setup_validate(CLI::App& app, const Program& program);
 Action setup_schema(CLI::App& app, const Program& program);
 Action setup_plan(CLI::App& app, const Program& program);
