@@ -112,5 +112,5 @@ BOOST_AUTO_TEST_CASE(data_is_found_in_the_named_folder_first) {
   folder.file("gpus/mine.yaml", "base: h200\nname: mine\nmemory: 200 GiB\n");
   BOOST_TEST(rackcast("list gpus --data-dir " + folder.path).out.find("mine") != std::string::npos);
   BOOST_TEST(shell("RACKCAST_SCENARIOS=" + folder.path + " \"$RACKCAST\" list gpus").out.find("mine") != std::string::npos);
-  BOOST_TEST(rackcast("check scenarios/standard.yaml --set rack.gpu=mine --data-dir " + folder.path).code == 0);
+  BOOST_TEST(rackcast("check scenarios/standard.yaml --set rack.gpu=mine --set deployment.prefill.cost=gb300 --set deployment.decode.cost=gb300 --data-dir " + folder.path).code == 0);
 }
