@@ -222,6 +222,8 @@ class Simulation final : private EngineEvents, private PrefixView {
   std::vector<std::uint64_t> landed_, failed_;  // tags of flows that ended in this instant
   std::vector<std::uint32_t> stopped_;       // moves that wait for a link
   RequestQueue stranded_;                    // that no engine can take now
+  double last_loss_s_ = -1;
+  std::uint64_t lost_at_once_ = 0;
   std::vector<std::uint32_t> failure_source_;  // of outcome_.failures
   std::vector<char> down_, gone_;            // by engine: known to be away; and for good
   std::uint32_t spare_gpus_ = 0;

@@ -1,15 +1,20 @@
 // Failures: an engine dies with the iteration that it runs; until that is noticed its requests are stuck and new ones
 // still come. Then its memory is gone, its requests start again elsewhere (or end with an error), and after a restart it
 // takes part again with empty caches. Links and slow GPUs change what later iterations and flows take.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/error.hpp"
 #include "sim/base/random.hpp"
 #include "sim/engine/simulation.hpp"
 
 namespace rackcast {
 
 namespace {
+
+constexpr std::uint64_t most_lost_at_once = 1'000'000;
 
 // An engine does not survive these.
 bool takes_engine(const FailureRecord& f) {
@@ -197,6 +202,10 @@ void Simulation::start_again(RequestId id) {
 void Simulation::lose(RequestId id) {
   const Request& request = arena_[id];
   ++outcome_.lost;
+  lost_at_once_ = now_s_ == last_loss_s_ ? lost_at_once_ + 1 : 1;
+  last_loss_s_ = now_s_;
+  if (lost_at_once_ > most_lost_at_once)
+    throw BoundMissed(fmt::format("at {:.3f} s no engine is left for good, and users without think time ask again at once, without end", now_s_));
   if (options_.admission.limits()) --inside_;
   computed_tokens_ += static_cast<double>(request.scheduled_tokens);
   answered_tokens_ += request.answer_tokens - request.tokens_left - request.tokens_from_prefill;

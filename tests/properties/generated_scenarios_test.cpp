@@ -31,6 +31,8 @@ std::string outcome(const std::string& yaml, TraceCache& traces) {
           return result.dump();
         } catch (const UserError& error) {
           return std::string("refused: ") + error.what();
+        } catch (const BoundMissed& error) {  // lanes without think time and an engine that is gone for good
+          return std::string("refused: ") + error.what();
         }
       },
       limit_s);

@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "sim/base/error.hpp"
 #include "tests/support/small_rack.hpp"
 
 using namespace rackcast;
@@ -160,6 +161,16 @@ BOOST_AUTO_TEST_CASE(requests_wait_for_the_only_engine_to_come_back_and_are_lost
     BOOST_TEST((run.outcome.lost_measured > 0U) == !spare);
     BOOST_TEST((run.outcome.failures.at(0).back_s > 0) == spare);
   }
+}
+
+BOOST_AUTO_TEST_CASE(users_who_ask_again_at_once_when_no_engine_is_left_end_the_run_with_an_error) {
+  SimulationOptions options = two_and_two();
+  options.pools[0].engines = 1;
+  options.failures.sources = {at(FailureKind::gpu, 0, 1.0)};
+  options.failures.in_flight = InFlightPolicy::lose;
+  options.duration_s = 10;
+  const auto load = make_closed_loop({.users = 4, .lengths = {.input_tokens = 100, .output_tokens = 10}});
+  BOOST_CHECK_THROW(simulate(options, *load), BoundMissed);
 }
 
 BOOST_AUTO_TEST_CASE(computed_prompts_without_a_decode_engine_left_are_lost) {
