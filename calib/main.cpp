@@ -1,5 +1,6 @@
 // rackcast-calib: lists, checks and measures the kernels of this machine's GPU.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -46,7 +47,7 @@ double parse_budget(const std::string& text) {
   }
   const std::string unit = text.substr(used);
   const double scale = unit == "s" ? 1 : unit == "min" ? 60 : unit == "h" ? 3600 : 0;
-  if (used == 0 || scale == 0 || value <= 0) throw UserError("--budget " + text + ": write a time with its unit, e.g. 480s or 8min");
+  if (used == 0 || scale == 0 || !(value > 0) || !std::isfinite(value)) throw UserError("--budget " + text + ": write a time with its unit, e.g. 480s or 8min");
   return value * scale;
 }
 
@@ -153,6 +154,11 @@ int compare(const std::vector<std::string>& a, const std::vector<std::string>& b
   return 0;
 }
 
+// The library's ranges let nan through.
+CLI::Validator finite() {
+  return CLI::Validator([](const std::string& text) { return std::isfinite(std::strtod(text.c_str(), nullptr)) ? std::string() : "'" + text + "' is not a finite number"; }, "");
+}
+
 void add_selection(CLI::App& verb, Options& options) {
   verb.add_option("--family", options.families, "Kernel family; may be repeated (default: all)");
   verb.add_flag("--quick", options.quick, "The points that a fit needs (default)");
@@ -164,7 +170,7 @@ void add_selection(CLI::App& verb, Options& options) {
 
 void add_running(CLI::App& verb, Options& options, std::string& budget) {
   add_selection(verb, options);
-  verb.add_option("--sample", options.sample, "Take this seeded share of the points, e.g. 0.1")->check(CLI::Range(0.0, 1.0));
+  verb.add_option("--sample", options.sample, "Take this seeded share of the points, e.g. 0.1")->check(CLI::Range(0.0, 1.0))->check(finite());
   verb.add_option("--filter", options.filter, "Only shapes whose text holds this, e.g. 'tokens=1 '");
   verb.add_option("--seed", options.request.seed, "Seed of order and data");
   verb.add_option("--device", options.request.device, "CUDA device number");
@@ -175,7 +181,7 @@ void add_running(CLI::App& verb, Options& options, std::string& budget) {
   verb.add_option("--ranks", options.ladder, "Measure only these numbers of ranks (default: 1, 2, 4, ... up to all)")->delimiter(',');
   verb.add_option("--rendezvous", options.rendezvous, "How processes meet: tcp://host:port, file:///path, mpi (default: from the launcher)");
   verb.add_option("--window", options.window, "How peers' memory is reached: best, nccl (symmetric windows), peer (peer access, IPC)");
-  verb.add_option("--limit", options.limit_s, "Seconds that ranks wait for one another before they give up")->check(CLI::PositiveNumber);
+  verb.add_option("--limit", options.limit_s, "Seconds that ranks wait for one another before they give up")->check(CLI::PositiveNumber)->check(finite());
   verb.add_option("--library-path", options.request.library_folders, "Folder that holds cuBLASLt or NCCL; may be repeated");
 }
 
