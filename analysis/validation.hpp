@@ -55,6 +55,11 @@ MetricErrors errors_of(const std::vector<ValidationItem>& items, const std::stri
 // Share of pairs of items of one metric that prediction and publication order alike; nullopt below two items.
 std::optional<double> rank_agreement(const std::vector<ValidationItem>& items);
 
+// Widens an item's band (of parameter draws) by what predictions of published runs missed beside their parameters: software of
+// another date, waits that no launch script shows, speculation that the row does not say. Independent parts add as squares of
+// logarithms. Metrics without a known error keep their band.
+void add_model_error(ValidationItem& item, bool speculation_said);
+
 // Share of unfitted items whose published figure lies in [lo, hi] widened by its spread from run to run.
 std::optional<double> inside_band(const std::vector<ValidationItem>& items);
 

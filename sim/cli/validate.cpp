@@ -42,6 +42,7 @@ struct ValidateOptions {
 struct Job {
   RunRequest request;
   std::vector<std::pair<std::size_t, std::string>> items;  // index into the suite's items, metric of the run
+  bool published = false, speculation_said = false;       // a row of a table
   PublishedScenario waits{};  // its waits outside the run
 };
 
@@ -124,7 +125,11 @@ void add_rows(std::vector<PublishedRow> rows, const std::vector<std::string>& fi
   rows = without_duplicates(std::move(rows));
   std::vector<std::string> notes;
   notes.reserve(rows.size());
-  for (PublishedRow& row : rows) notes.push_back(complete_row(row, recipes));
+  std::vector<bool> said;
+  for (PublishedRow& row : rows) {
+    said.push_back(row.draft_tokens.has_value());
+    notes.push_back(complete_row(row, recipes));
+  }
   settle_speculation(rows, recipes);
   share_launches(rows);
   int taken = 0;
@@ -139,6 +144,8 @@ void add_rows(std::vector<PublishedRow> rows, const std::vector<std::string>& fi
     job.request = {row.id, scenario.yaml, options.sets};
     if (options.draws > 0) job.request.sets.push_back(fmt::format("uncertainty={}", options.draws));
     job.waits = scenario;
+    job.published = true;
+    job.speculation_said = said[i];
     const std::vector<std::string> tags{"gpu=" + row.gpu, row.disaggregated ? "mode=disagg" : "mode=agg", row.concurrency >= 256 ? "load=high" : "load=low", "model=" + row.model};
     const auto figure = [&](const char* metric, const char* of_run, const std::optional<double>& published) {
       if (!published || *published <= 0) return;
@@ -199,6 +206,7 @@ void run_jobs(const std::vector<Job>& jobs, const ValidateOptions& options, cons
         for (std::optional<double>* value : {&item.predicted, &item.lo, &item.hi})
           if (*value) **value += wait_s;
       }
+      if (jobs[i].published) add_model_error(item, jobs[i].speculation_said);
     }
 }
 
@@ -215,7 +223,7 @@ ValidationSuite run_suite(const SuiteSpec& spec, const ValidateOptions& options,
     if (options.draws > 0) request.sets.push_back(fmt::format("uncertainty={}", options.draws));
     // Several figures of one run: it runs once.
     auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Job& known) { return known.request.yaml == request.yaml && known.request.sets == request.sets; });
-    if (job == jobs.end()) job = jobs.insert(jobs.end(), Job{std::move(request), {}, {}});
+    if (job == jobs.end()) job = jobs.insert(jobs.end(), Job{.request = std::move(request), .items = {}, .waits = {}});
     job->items.emplace_back(suite.items.size(), figure.metric);
     suite.items.push_back({.id = figure.id, .metric = figure.metric, .published = figure.published, .predicted = {}, .lo = {}, .hi = {},
                            .fitted = figure.fitted, .refused = "", .citation = figure.citation, .note = "", .tags = {}});

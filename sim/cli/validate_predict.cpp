@@ -73,7 +73,9 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
   std::vector<std::size_t> row_of;
   std::vector<PublishedScenario> scenarios;
   scenarios.reserve(rows.size());
+  std::vector<bool> said;
   for (PublishedRow& row : rows) {
+    said.push_back(row.draft_tokens.has_value());
     complete_row(row, recipes);
     scenarios.push_back(scenario_of(row, catalog));
     if (!scenarios.back().refused.empty()) {
@@ -96,11 +98,18 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
       const auto& m = replies[i].metrics;
       if (!m.contains(of_run) || !m[of_run].is_number()) continue;
       const double wait_s = std::string_view(metric) == "ttft" ? waited_s(scenarios[row_of[i]], m.contains("tpot_mean_s") && m["tpot_mean_s"].is_number() ? m["tpot_mean_s"].get<double>() : 0.0) : 0;
-      const auto end = [&](const char* tail) {
+      ValidationItem item{.id = row.id, .metric = metric, .published = 0, .predicted = m[of_run].get<double>() + wait_s, .lo = {}, .hi = {}, .fitted = false, .refused = "",
+                          .citation = "", .note = "", .tags = {}};
+      const auto end = [&](const char* tail) -> std::optional<double> {
         const std::string key = std::string(of_run) + tail;
-        return m.contains(key) && m[key].is_number() ? fmt::format("{:.9g}", m[key].get<double>() + wait_s) : std::string();
+        if (!m.contains(key) || !m[key].is_number()) return std::nullopt;
+        return m[key].get<double>() + wait_s;
       };
-      fmt::print("{},{},{:.9g},{},{},{},{},{},{:.6g},{}\n", row.id, metric, m[of_run].get<double>() + wait_s, end("_lo"), end("_hi"), row.gpu, s.model.name,
+      item.lo = end("_lo");
+      item.hi = end("_hi");
+      add_model_error(item, said[row_of[i]]);
+      const auto text = [](const std::optional<double>& v) { return v ? fmt::format("{:.9g}", *v) : std::string(); };
+      fmt::print("{},{},{:.9g},{},{},{},{},{},{:.6g},{}\n", row.id, metric, *item.predicted, text(item.lo), text(item.hi), row.gpu, s.model.name,
                  s.model.layer_count(), s.deployment.speculation.acceptance_length, quoted(scenarios[row_of[i]].note));
     }
   }

@@ -87,3 +87,27 @@ BOOST_AUTO_TEST_CASE(the_table_says_which_bounds_are_missed_and_why_rows_are_ref
   BOOST_TEST(table.find("MISSED tpot") != std::string::npos);
   BOOST_TEST(table.find("refused: no such engine") != std::string::npos);
 }
+
+BOOST_AUTO_TEST_CASE(a_band_holds_the_draws_and_what_predictions_of_its_kind_missed) {
+  ValidationItem narrow = item("a", "tpot", 10, 10.0);
+  add_model_error(narrow, true);
+  BOOST_TEST(!narrow.lo.has_value());  // no draws, no band
+  narrow.lo = narrow.hi = 10.0;
+  ValidationItem wide = narrow, unsaid = narrow;
+  wide.lo = 8.0;
+  wide.hi = 12.0;
+  add_model_error(narrow, true);
+  add_model_error(wide, true);
+  add_model_error(unsaid, false);
+  BOOST_TEST(*narrow.lo < 10.0);
+  BOOST_TEST(*narrow.hi > 10.0);
+  BOOST_TEST(*wide.lo < *narrow.lo);
+  BOOST_TEST(*wide.hi > *narrow.hi);
+  BOOST_TEST(*wide.hi < 12.0 * *narrow.hi / 10.0);  // independent parts do not add up whole
+  BOOST_TEST(*unsaid.lo < *narrow.lo);              // a row that may have run with drafts is less certain
+  ValidationItem step = item("b", "step", 10, 10.0);
+  step.lo = 9.0;
+  step.hi = 11.0;
+  add_model_error(step, true);
+  BOOST_TEST(*step.lo == 9.0);
+}
