@@ -49,6 +49,13 @@ PublishedEngines silicon_engines(const CsvTable& t, std::size_t row, const std::
   const int experts_over = product(t, row, prefix + "moe_tp_size", prefix + "moe_ep_size");
   if (dp > 1) e.attention_dp = true;
   else if (e.workers > 0 && !prefix.empty()) e.attention_dp = false;
+  // tp 4, dp 4, experts over 16 on a machine of 8: the width was multiplied into the experts and repeated as dp. The launch
+  // script of such rows (vLLM, TP4 with experts sharded) has no data-parallel attention.
+  if (prefix.empty() && tp > 1 && tp == dp && e.gpus_each > widest_tensor_parallel && e.expert_parallel == tp * dp) {
+    e.gpus_each = e.expert_parallel = tp;
+    e.attention_dp = false;
+    return e;
+  }
   if (prefix.empty()) {
     // tp 64 with experts over 8 x 8: tensor x expert was stored; the engine has moe_ep GPUs.
     if (e.gpus_each > 8 && experts_over == e.gpus_each && e.expert_parallel > 1) {

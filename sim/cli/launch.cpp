@@ -16,11 +16,12 @@ bool fp4(const PublishedRow& row) { return row.precision == "fp4" || row.precisi
 // every 10 iterations (below 16 users, and in FP8 launches of four GPUs) or 30: half of it on average.
 void sglang(const PublishedRow& row, Launch& launch) {
   const bool hopper = row.gpu[0] == 'h', four = row.decode->gpus_each == 4;
-  const bool few = row.concurrency < 16 || (four && !fp4(row));
+  const bool few = row.concurrency < 16 || (four && !fp4(row) && row.draft_tokens.value_or(0) == 0);
   if (!hopper) launch.waited_iterations += (few ? 10 : 30) / 2.0;
-  if (fp4(row)) {
+  const bool drafts = row.draft_tokens.value_or(0) > 0;  // dsr1_*_mtp.sh
+  if (fp4(row) || (drafts && !hopper)) {
     launch.prompt_tokens = 16384;
-    launch.most_requests = 256;
+    launch.most_requests = drafts ? 512 : 256;
   } else if (hopper) {
     launch.prompt_tokens = 32768;
     launch.most_requests = row.input_tokens == 1024 && row.output_tokens == 1024 ? 512 : 256;

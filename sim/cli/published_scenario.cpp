@@ -65,6 +65,8 @@ int most_requests(const PublishedRow& row, int workers, int users) {
   const PublishedEngines& e = *row.decode;
   if (e.most_requests > 0) return e.most_requests;
   const int ranks = workers * (dep(e) ? e.gpus_each : 1);
+  // Agentic launches run twice the lanes, spread over the ranks: subagents ask beside their session (max-num-seqs 2 CONC / TP).
+  if (row.workload == "agentx" && row.request_cap == 0) return std::max(1, (2 * users + ranks - 1) / ranks);
   const bool tight = row.gpu == "gb200" || row.gpu == "gb300" || row.precision == "fp4" || row.precision == "nvfp4";
   if (row.framework == "trtllm" && row.disaggregated && tight && row.request_cap == 0)
     return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max({1, users / ranks, row.launch_concurrency / ranks}))));
@@ -161,6 +163,8 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
     }
     if (!launch.prompt_graphs) text += "  host: {prompt_graphs: false}\n";
 
+    // Their router binds every turn of a conversation to one data-parallel rank.
+    if (row.workload == "agentx" && dep(*row.decode)) text += "  router: {policy: session_affinity}\n";
     if (draft > 0) text += fmt::format("  speculation: {{draft_tokens: {}, acceptance_length: {}}}\n", draft, acceptance_length(row, draft));
     if (row.workload == "agentx")
       text += fmt::format("workload: {{kind: agentx, trace: generated-v1.0, concurrency: {}}}\n", row.concurrency);

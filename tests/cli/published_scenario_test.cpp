@@ -38,6 +38,8 @@ BOOST_AUTO_TEST_CASE(tensorrt_llm_takes_one_prompt_an_iteration_until_2026_and_8
 BOOST_AUTO_TEST_CASE(sglang_runs_as_many_requests_as_its_launch_allows) {
   const std::string s = scenario_of("2026-03-25,DeepSeek-R1-0528,fp8,b200,sglang,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,512");
   BOOST_TEST(has(s, "max_batched_tokens: 32768, max_requests_per_rank: 128"));
+  const std::string drafting = scenario_of("2026-05-22,DeepSeek-R1-0528,fp8,b200,sglang,1k1k,mtp,0,,,8,1w TP8 EP1 dpa=0,8,512");
+  BOOST_TEST(has(drafting, "max_batched_tokens: 16384, max_requests_per_rank: 512"));
 }
 
 BOOST_AUTO_TEST_CASE(vllm_replays_prompts_as_graphs_and_the_others_launch_them_kernel_by_kernel) {
