@@ -2,7 +2,7 @@
 # Installs the Debian packages that the build needs, if any is missing. Used by quickstart.sh and tests/run.sh.
 set -euo pipefail
 packages="g++ cmake ninja-build ccache pkg-config libsimgrid-dev libyaml-cpp-dev libcli11-dev libeigen3-dev \
-libboost-test-dev libfmt-dev nlohmann-json3-dev libsqlite3-dev zlib1g-dev ca-certificates"
+libboost-dev libboost-test-dev libfmt-dev nlohmann-json3-dev libsqlite3-dev zlib1g-dev ca-certificates"
 missing=""
 for p in $packages "$@"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q "install ok installed" || missing="$missing $p"

@@ -23,7 +23,6 @@ DrawnExperts::DrawnExperts(std::unique_ptr<EplbPlanner> planner, int top_k, Repl
 const StepDemand& DrawnExperts::at(double tokens) {
   StepDemand& step = drawn_[tokens];
   if (step.layers() > 0) return step;
-  step.tokens = tokens;
   std::mt19937_64 random(seed_);
   const int requests = std::max(1, static_cast<int>(tokens / tokens_per_request_));
   for (int l = 0; l < popularity_.layers(); ++l)

@@ -57,7 +57,7 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
                 .bytes_per_s = read.value(family, "hbm_gbs") * 1e9, .p = 1, .basis = Basis::measured};
     link_bytes_per_s_ = read.value(family, "link_gbs") * 1e9 * context.link_share;
     reduce_bytes_per_s_ = read.value(family, "reduce_gbs") * 1e9;
-    p_ = read.value(family, "p");
+    norm_ = PNorm(read.value(family, "p"));
     fused_basis_ = read.take_basis();
     if (shape.with_shared) {
       const double parameters = 3.0 * m.hidden * m.experts.shared * m.experts.intermediate;
@@ -149,13 +149,14 @@ double ExpertSide::exchange_seconds(const Exchange& e, const Work& w) const {
   return e.t0_s + std::max(link_s, nic_s);
 }
 
-double ExpertSide::fused_seconds(const Work& w) const {
+template <class Norm>
+double ExpertSide::fused_seconds(const Work& w, const Norm& norm) const {
   const double acts = w.rows * (3 * hidden_ + 2 * intermediate_);
   const double link_rows = shape_.top_k * std::max(w.largest, w.mean * w.ingress);
   const double link = link_rows * 3 * hidden_ * (ranks_ - 1) / ranks_;
   const double flops = w.rows * expert_flops_ + w.largest * shared_flops_;
   const double memory_s = (w.weights + shared_bytes_ + acts) / grouped_.bytes_per_s;
-  const double overlapped = p_norm(p_norm(memory_s, flops / grouped_.flops_per_s, p_), link / (link_bytes_per_s_ * (1 - w.link_taken)), p_);
+  const double overlapped = norm(norm(memory_s, flops / grouped_.flops_per_s), link / (link_bytes_per_s_ * (1 - w.link_taken)));
   const double reduce = w.largest * hidden_ * 2 * (1 + shape_.top_k);
   return g_ * (t0_s_ + overlapped + reduce / reduce_bytes_per_s_);
 }
@@ -165,7 +166,7 @@ int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) cons
   if (fused_) {
     const double flops = w.rows * expert_flops_ + w.largest * shared_flops_;
     const double reduce = w.largest * hidden_ * 2 * (1 + shape_.top_k);
-    out[0] = {"experts, fused with exchange", flops, w.weights + shared_bytes_ + acts + reduce, fused_seconds(w), fused_basis_};
+    out[0] = {"experts, fused with exchange", flops, w.weights + shared_bytes_ + acts + reduce, fused_seconds(w, norm_), fused_basis_};
     return 1;
   }
   std::size_t n = 0;
@@ -180,12 +181,16 @@ int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) cons
 }
 
 double ExpertSide::work_seconds(const Work& w) const {
-  if (fused_) return fused_seconds(w);
+  if (fused_) return fused_seconds(w, norm_);
   std::array<ExpertCost, max_rows> costs;
   const int n = parts(w, costs);
   double sum = 0;
   for (int i = 0; i < n; ++i) sum += costs[static_cast<std::size_t>(i)].seconds;
   return sum;
+}
+
+double ExpertSide::work_seconds_above(const Work& w) const {
+  return fused_ ? fused_seconds(w, [this](double a, double b) { return norm_.above(a, b); }) : work_seconds(w);
 }
 
 ExchangePhase ExpertSide::phase_of(const Exchange& e) const {
@@ -212,7 +217,7 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* 
     p.share.push_back(ingress / ranks);
     if (fused_) {
       p.before_s.push_back(0);
-      p.experts_s.push_back(p_norm((weights + shared_bytes_ + acts) / grouped_.bytes_per_s, (flops + sent[r] * shared_flops_) / grouped_.flops_per_s, p_));
+      p.experts_s.push_back(p_norm((weights + shared_bytes_ + acts) / grouped_.bytes_per_s, (flops + sent[r] * shared_flops_) / grouped_.flops_per_s, norm_.p()));
       p.reduce_s.push_back(sent[r] * hidden_ * 2 * (1 + shape_.top_k) / reduce_bytes_per_s_);
     } else {
       p.before_s.push_back(route_.seconds(0, 0) + dispatch_.t0_s);
@@ -224,7 +229,7 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* 
     p.combine = {shape_.top_k * hidden_ * 2, link, link};
     p.gain = g_;
     p.launch_s = t0_s_;
-    p.overlap = p_;
+    p.overlap = norm_.p();
   } else {
     p.dispatch = phase_of(dispatch_);
     p.combine = phase_of(combine_);
@@ -265,22 +270,33 @@ double ExpertSide::uneven_seconds(double largest, double total, const StepDemand
 }
 
 // Where the demand was drawn, with `largest` at the nearest eighth of an octave: the order of steps changes nothing.
-double ExpertSide::ratio(const StepDemand& demand, double largest_over_mean) const {
+// Norms from chords on both sides, which are within 1e-4 of themselves: a step's draws scatter by more.
+double ExpertSide::ratio(const StepDemand& demand, double largest_over_mean, double link_taken) const {
   constexpr double cells_per_octave = 8;
   const int cell = static_cast<int>(std::lround(cells_per_octave * std::log2(std::max(1.0, largest_over_mean))));
   for (const StepDemand::Known& known : demand.known)
-    if (known.unevenness == cell && known.asker == this) return known.ratio;
-  const double largest = demand.tokens / ranks_ * std::exp2(cell / cells_per_octave);
-  const double found = uneven_seconds(largest, demand.tokens, demand, 0) / balanced_seconds(largest, demand.tokens, 0);
-  demand.known.push_back({this, cell, found});
+    if (known.unevenness == cell && known.asker == this && known.link_taken == link_taken) return known.ratio;
+  const double largest = demand.bucket_tokens / ranks_ * std::exp2(cell / cells_per_octave);
+  double uneven = 0;
+  for (std::size_t i = 0; i < demand.layers(); ++i) {
+    const std::span<const ExpertDemand> layer = demand.layer(i);
+    double most_ingress = 0, slowest_s = 0;
+    for (const ExpertDemand& rank : layer) most_ingress = std::max(most_ingress, rank.ingress);
+    for (const ExpertDemand& rank : layer)
+      slowest_s = std::max(slowest_s, work_seconds_above(uneven_work(largest, demand.bucket_tokens, rank, most_ingress, link_taken)));
+    uneven += slowest_s;
+  }
+  const double balanced = work_seconds_above(balanced_work(largest, demand.bucket_tokens, link_taken));
+  const double found = uneven / (static_cast<double>(demand.layers()) * balanced);
+  demand.known.push_back({this, cell, link_taken, found});
   return found;
 }
 
 double ExpertSide::seconds(double largest, double total, const StepDemand* demand, double link_taken) const {
   if (total <= 0 || shape_.layers <= 0) return 0;
   if (!demand || !uneven()) return balanced_seconds(largest, total, link_taken);
-  if (demand->tokens <= 0 || demand->tokens == total || link_taken > 0) return uneven_seconds(largest, total, *demand, link_taken);
-  return balanced_seconds(largest, total, 0) * ratio(*demand, largest * ranks_ / total);
+  if (demand->bucket_tokens <= 0) return uneven_seconds(largest, total, *demand, link_taken);
+  return balanced_seconds(largest, total, link_taken) * ratio(*demand, largest * ranks_ / total, link_taken);
 }
 
 std::vector<double> ExpertSide::layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const {

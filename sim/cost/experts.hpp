@@ -39,7 +39,7 @@ class ExpertSide {
   // the mean over the sampled layers of the slowest rank's parts.
   // Fills the first `n` of out and returns n; seconds are for all layers.
   int evaluate(double largest, double total, const StepDemand* demand, double link_taken, std::array<ExpertCost, max_rows>& out) const;
-  // A demand that was drawn for other than `total` tokens lends its ratio to balanced routing, which hardly moves with them.
+  // A demand that stands for a bucket lends its ratio to balanced routing, which hardly moves with them.
   double seconds(double largest, double total, const StepDemand* demand, double link_taken) const;
   // Seconds of every sampled layer, if all layers were like it.
   std::vector<double> layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
@@ -66,10 +66,12 @@ class ExpertSide {
   Work slowest_work(double largest, double total, std::span<const ExpertDemand> layer, double link_taken) const;
   int parts(const Work& work, std::array<ExpertCost, max_rows>& out) const;
   double work_seconds(const Work& work) const;
+  double work_seconds_above(const Work& work) const;  // by PNorm::above
   double balanced_seconds(double largest, double total, double link_taken) const;
   double uneven_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
-  double ratio(const StepDemand& demand, double largest_over_mean) const;
-  double fused_seconds(const Work& work) const;
+  double ratio(const StepDemand& demand, double largest_over_mean, double link_taken) const;
+  template <class Norm>
+  double fused_seconds(const Work& work, const Norm& norm) const;
   double exchange_bytes(const Exchange& e, const Work& work) const;
   double exchange_seconds(const Exchange& e, const Work& work) const;
 
@@ -83,7 +85,8 @@ class ExpertSide {
   Roofline grouped_, route_;
   double row_s_ = 0, received_ = 1;  // permutation of a token that reaches the rank; share of all tokens that do
   // fused form
-  double g_ = 1, t0_s_ = 0, reduce_bytes_per_s_ = 1, link_bytes_per_s_ = 1, p_ = 1;
+  double g_ = 1, t0_s_ = 0, reduce_bytes_per_s_ = 1, link_bytes_per_s_ = 1;
+  PNorm norm_{1};
   Basis fused_basis_ = Basis::measured;
   Exchange dispatch_, combine_;
 };

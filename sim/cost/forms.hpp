@@ -31,6 +31,7 @@ class PNorm {
     for (std::size_t i = 0; i <= chords; ++i) at_[i] = p_norm(1, static_cast<double>(i) / chords, p) * (1 + 1e-12);
   }
   double operator()(double a, double b) const { return p_norm(a, b, p_); }
+  double p() const { return p_; }
   bool cheap() const { return cheap_; }  // above() is exact
   double above(double a, double b) const {
     if (cheap_ || a <= 0 || b <= 0) return p_norm(a, b, p_);

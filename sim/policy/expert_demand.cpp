@@ -93,7 +93,7 @@ void ExpertDemandLibrary::next_step(std::span<const double> topic_share) {
 StepDemand ExpertDemandLibrary::draw(double tokens) {
   const int layers = static_cast<int>(layers_.size()), count = std::min(layers_per_sample, layers);
   StepDemand step;
-  step.tokens = tokens;
+  step.bucket_tokens = tokens;
   for (int i = 0; i < count; ++i, next_layer_ = (next_layer_ + 1) % layers) {
     const std::vector<double> counts = popularity_->draw_counts(next_layer_, tokens, topic_share_, random_);
     const ExpertPlacement& kept = layers_[static_cast<std::size_t>(next_layer_)];

@@ -38,12 +38,13 @@ struct StepDemand {
   std::vector<ExpertDemand> ranks;
   std::vector<std::uint32_t> layer_end;  // of layer i in `ranks`
   ExpertDemand mean{0, 0, 0};            // over layers, of the maxima
-  double tokens = 0;                     // of the whole engine, that it was drawn for
-  // What sim/cost made of it before: expert time over that of balanced routing, by who asks and how uneven the ranks' own
-  // tokens were. A cache, not state: what it holds depends on nothing else.
+  double bucket_tokens = 0;              // of the whole engine, that a bucket of steps stands for; 0: drawn for one step alone
+  // What sim/cost made of it before: expert time over that of balanced routing, by who asks, how uneven the ranks' own
+  // tokens were and what else the links carried. A cache, not state: what it holds depends on nothing else.
   struct Known {
     const void* asker;
     int unevenness;
+    double link_taken;
     double ratio;
   };
   mutable std::vector<Known> known{};
