@@ -46,7 +46,7 @@ std::vector<Difference> compare_runs(const std::vector<Measurement>& a, const st
 
 std::string agreement_table(const std::vector<Difference>& differences, std::size_t list_at_most) {
   std::string text = fmt::format("{:<18} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9}\n", "family", "compared", "inside", "share", "median", "p90", "largest");
-  const auto line = [&](const std::string& name, std::vector<double> changes, std::size_t inside) {
+  const auto line = [&](const std::string& name, const std::vector<double>& changes, std::size_t inside) {
     std::vector<double> sizes;
     for (const double change : changes) sizes.push_back(std::abs(change));
     const Summary summary = summarise(changes), size = summarise(sizes);

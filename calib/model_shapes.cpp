@@ -63,7 +63,7 @@ void add_projections(Collector& out, const ModelSpec& model) {
       out.dense(std::int64_t{a.heads} * a.value_dim, hidden, weights);
       break;
     case AttentionForm::grouped:
-      out.dense(hidden, (std::int64_t{a.heads} + 2 * a.kv_heads) * a.head_dim, weights);
+      out.dense(hidden, (std::int64_t{a.heads} + std::int64_t{2} * a.kv_heads) * a.head_dim, weights);
       out.dense(std::int64_t{a.heads} * a.head_dim, hidden, weights);
       break;
   }

@@ -267,7 +267,7 @@ void ForkServer::submit(std::uint64_t id, const Fields& request, const TaskLimit
     if ((wait.revents & POLLIN) != 0) read_some();  // else both sides could wait for the other to read
     if ((wait.revents & POLLOUT) == 0) continue;
     const ssize_t count = ::send(socket_, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count > 0) rest.remove_prefix(static_cast<std::size_t>(count));
+    if (count >= 0) rest.remove_prefix(static_cast<std::size_t>(count));
     else if (errno != EAGAIN && errno != EINTR) throw std::runtime_error("the worker server died; start again to run the rest");
   }
   ++running_;

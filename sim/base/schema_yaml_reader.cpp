@@ -220,7 +220,7 @@ class Reader : public Visitor {
     std::size_t problems_before = 0;
   };
 
-  static std::string with_hint(std::string text, const std::string& hint) {
+  static std::string with_hint(const std::string& text, const std::string& hint) {
     return hint.empty() ? text : text + "; " + hint;
   }
   static std::string unknown_key(const std::string& key, const std::vector<std::string>& known) {

@@ -110,7 +110,7 @@ class Writer : public Visitor {
 
  private:
   void indent() {
-    out_.append(static_cast<std::size_t>(2 * (dash_ ? depth_ - 1 : depth_)), ' ');
+    out_.append(2 * static_cast<std::size_t>(dash_ ? depth_ - 1 : depth_), ' ');
     if (dash_) out_ += "- ";
     dash_ = false;
   }

@@ -94,7 +94,8 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
       continue;
     }
     const Scenario s = read_scenario(YamlSource{row.id, scenarios[row_of[i]].yaml}, catalog, {});
-    for (const auto& [metric, of_run] : metrics) {
+    for (const auto& pair : metrics) {
+      const char *metric = pair.first, *of_run = pair.second;
       const auto& m = replies[i].metrics;
       if (!m.contains(of_run) || !m[of_run].is_number()) continue;
       const double wait_s = std::string_view(metric) == "ttft" ? waited_s(scenarios[row_of[i]], m.contains("tpot_mean_s") && m["tpot_mean_s"].is_number() ? m["tpot_mean_s"].get<double>() : 0.0) : 0;

@@ -76,7 +76,8 @@ class Solver {
       : anchors_(anchors), contexts_(std::move(contexts)) {}
 
   Composite solve() {
-    const auto [shortest, longest] = context_ends();
+    const auto ends = context_ends();
+    const StepAnchor &shortest = ends.first, &longest = ends.second;
     const StepAnchor moe = only(StepMetric::moe_s), rest = only(StepMetric::rest_s);
     Composite c{.g = 1, .index_tflops = 2000, .a0_us = 0, .a1_us = 0};
     c.index_tflops = crossing(100, 100000, [&](double rate) {

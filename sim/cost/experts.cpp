@@ -200,7 +200,7 @@ ExchangePhase ExpertSide::phase_of(const Exchange& e) const {
 // The terms of evaluate(), rank by rank.
 ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* demand, double link_taken) const {
   ExpertPhases p;
-  p.layers = static_cast<int>(shape_.layers + 0.5);
+  p.layers = static_cast<int>(std::lround(shape_.layers));
   p.rows.assign(sent.begin(), sent.end());
   p.fused = fused_;
   double total = 0;

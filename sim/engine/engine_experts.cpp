@@ -56,7 +56,7 @@ EngineExperts::EngineExperts(const ExpertOptions& options, const Popularities& p
     part.popularity = popularities[p];
     part.planner = make_eplb_planner(options.eplb, shape, p == 0 ? options.table : std::vector<ExpertPlacement>{});
     part.expert_bytes = o.expert_bytes;
-    part.library = std::make_unique<ExpertDemandLibrary>(ranks, options.eplb.replica_choice, seed * 31 + p);
+    part.library = std::make_unique<ExpertDemandLibrary>(options.eplb.replica_choice, seed * 31 + p);
     if (o.popularity.drift > 0) refresh_s_ = std::min(refresh_s_, std::max(shortest_refresh_s, o.popularity.drift_time_s / refreshes_per_drift_time));
     parts_.push_back(std::move(part));
     place(p);

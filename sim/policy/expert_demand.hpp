@@ -70,7 +70,7 @@ class ExpertDemandLibrary final : public DemandSource {
   static constexpr int layers_per_sample = 8;   // a rotating subset stands for all layers
   static constexpr int uses_per_sample = 128;   // then it is drawn anew: a bucket lasts about as many steps as a request
 
-  ExpertDemandLibrary(int ranks, ReplicaChoice choice, std::uint64_t seed) : ranks_(ranks), choice_(choice), random_(seed) {}
+  ExpertDemandLibrary(ReplicaChoice choice, std::uint64_t seed) : choice_(choice), random_(seed) {}
 
   // What a layer's placement becomes once its counts are known (an oracle's).
   using Replace = std::function<ExpertPlacement(std::span<const double> counts)>;
@@ -93,7 +93,6 @@ class ExpertDemandLibrary final : public DemandSource {
   using Bucket = std::array<Sample, samples_per_bucket>;
   StepDemand draw(double tokens);
 
-  int ranks_;
   ReplicaChoice choice_;
   std::mt19937_64 random_;
   const ExpertPopularity* popularity_ = nullptr;

@@ -72,6 +72,7 @@ class HostContext {
   }
   ChoicePlace place_choice(const RankState& rank, const int32_t* expert, int choice, int owner) const {
     ChoicePlace place = {};
+    if (owner == no_owner) return place;  // no such token: `expert` is past the end
     for (int j = 0; j < rank.shape.top_k; ++j) {
       const int other = rank.by_experts.divide(expert[j]);
       bool fresh = true;

@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(ratios_of_a_library_give_the_time_that_draws_of_every_layer
     const ExpertPopularity popularity({.skew = ExpertSkew::zipf, .exponent = 0.8}, layers, experts, top_k, 2);
     const std::vector<double> topics(4, 0.25);
     std::vector<ExpertPlacement> placements(layers, place_linear(experts, ranks, experts / ranks));
-    ExpertDemandLibrary library(ranks, ReplicaChoice::round_robin, 3);
+    ExpertDemandLibrary library(ReplicaChoice::round_robin, 3);
     library.reset(popularity, placements);
     std::mt19937_64 random(4);
     double most = 0;
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_steps_does_not_change_what_one_takes) {
   const ExpertPopularity popularity({.skew = ExpertSkew::zipf}, 1, c.model.experts.count, c.model.experts.top_k, 2);
   const std::vector<ExpertPlacement> placements(1, place_linear(c.model.experts.count, 32, c.model.experts.count / 32));
   const auto library = [&] {
-    ExpertDemandLibrary made(32, ReplicaChoice::round_robin, 3);
+    ExpertDemandLibrary made(ReplicaChoice::round_robin, 3);
     made.reset(popularity, placements);
     made.next_step(std::vector<double>(4, 0.25));
     return made;

@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_exact_enumeration_on_a_small_case) 
   double drawn = 0;
   const int libraries = 400;
   for (int seed = 0; seed < libraries; ++seed) {
-    ExpertDemandLibrary library(2, ReplicaChoice::round_robin, static_cast<std::uint64_t>(seed));
+    ExpertDemandLibrary library(ReplicaChoice::round_robin, static_cast<std::uint64_t>(seed));
     library.reset(popularity, layers);
     for (int i = 0; i < ExpertDemandLibrary::samples_per_bucket; ++i) {
       library.next_step(std::vector<double>{1.0});
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_fresh_draws_of_every_layer) {
   const ExpertPopularity popularity({.skew = ExpertSkew::zipf, .exponent = 0.8}, layers, experts, top_k, 2);
   std::vector<ExpertPlacement> placements;
   for (int l = 0; l < layers; ++l) placements.push_back(place_global(popularity.mean(l), ranks, 13));
-  ExpertDemandLibrary library(ranks, ReplicaChoice::round_robin, 3);
+  ExpertDemandLibrary library(ReplicaChoice::round_robin, 3);
   library.reset(popularity, placements);
   std::mt19937_64 random(4);
   for (const double tokens : {64.0 * 32, 100.0 * 32, 384.0 * 32, 6000.0 * 32}) {
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(the_library_agrees_with_fresh_draws_of_every_layer) {
 BOOST_AUTO_TEST_CASE(the_library_draws_the_same_for_the_same_seed) {
   const ExpertPopularity popularity({.skew = ExpertSkew::zipf}, 4, 64, 4, 2);
   const std::vector<ExpertPlacement> placements(4, place_linear(64, 8, 8));
-  ExpertDemandLibrary a(8, ReplicaChoice::round_robin, 3), b(8, ReplicaChoice::round_robin, 3);
+  ExpertDemandLibrary a(ReplicaChoice::round_robin, 3), b(ReplicaChoice::round_robin, 3);
   a.reset(popularity, placements);
   b.reset(popularity, placements);
   const std::vector<double> topics(4, 0.25);
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(the_library_draws_the_same_for_the_same_seed) {
 BOOST_AUTO_TEST_CASE(a_step_stays_as_drawn_until_it_ends_and_is_drawn_anew_with_the_topics_of_later_requests) {
   const ExpertPopularity popularity({.skew = ExpertSkew::zipf, .topics = 2, .topic_spread = 2, .drift = 0}, 1, 64, 4, 2);
   const std::vector<ExpertPlacement> placements(1, place_linear(64, 8, 8));
-  ExpertDemandLibrary library(8, ReplicaChoice::round_robin, 3);
+  ExpertDemandLibrary library(ReplicaChoice::round_robin, 3);
   library.reset(popularity, placements);
   const auto fresh = [&](std::span<const double> topics) {
     std::mt19937_64 random(1);
