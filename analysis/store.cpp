@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.hpp"
+#include "sim/base/input.hpp"
+#include "sim/base/output.hpp"
 #include "sim/base/text.hpp"
 
 namespace rackcast {
@@ -19,8 +21,7 @@ namespace {
 constexpr int schema_version = 1;
 constexpr int application_id = 0x726b6374;  // "rkct", in the file's header
 
-constexpr const char* schema = R"(
-CREATE TABLE results (
+constexpr const char* results_table = R"(CREATE TABLE results (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   key TEXT NOT NULL UNIQUE,
   position INTEGER NOT NULL,
@@ -34,9 +35,10 @@ CREATE TABLE results (
   manifest TEXT NOT NULL,
   breakdown TEXT NOT NULL,
   seconds REAL NOT NULL,
-  peak_bytes INTEGER NOT NULL);
-CREATE VIEW metrics AS SELECT r.id, r.name, m.key AS metric, m.value FROM results r, json_each(r.metrics) m;
-)";
+  peak_bytes INTEGER NOT NULL))";
+constexpr const char* metrics_view = "CREATE VIEW metrics AS SELECT r.id, r.name, m.key AS metric, m.value FROM results r, json_each(r.metrics) m";
+
+constexpr int most_row_bytes = 64 << 20;  // a result is some 100 KiB
 
 constexpr const char* columns =
     "id, key, position, name, status, error, scenario, parameters, deployment, metrics, manifest, breakdown, seconds, peak_bytes";
@@ -124,7 +126,7 @@ struct Store::State {
   // A lock of the process (not inherited by forks, gone with the process) on a file beside the store. The file stays:
   // removing it would let two writers lock two files of one name.
   void take_lock(const std::function<void(int)>& waiting) {
-    lock = ::open((path + "-lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    lock = ::open((path + "-lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (lock < 0) fail(path, errno == EROFS || errno == EACCES ? SQLITE_READONLY : errno == ENOSPC ? SQLITE_FULL : SQLITE_CANTOPEN, std::strerror(errno));
     struct flock whole{};
     whole.l_type = F_WRLCK;
@@ -151,6 +153,10 @@ struct Store::State {
       code = sqlite3_open_v2((uri + "?immutable=1").c_str(), &database, flags | SQLITE_OPEN_URI, nullptr);
       if (code != SQLITE_OK) fail(path, code, sqlite3_errmsg(database));
     }
+    // The file may come from anyone: nothing in it runs, and no row is larger than ours can be.
+    sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_limit(database, SQLITE_LIMIT_LENGTH, most_row_bytes);
   }
 
   void check_or_make(Mode mode) {
@@ -158,11 +164,14 @@ struct Store::State {
     const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
     if (empty && version == 0 && mode == Mode::write) {
       run("PRAGMA journal_mode=WAL");
-      run(fmt::format("BEGIN IMMEDIATE; {} PRAGMA application_id={}; PRAGMA user_version={}; COMMIT", schema, application_id, schema_version).c_str());
+      run(fmt::format("BEGIN IMMEDIATE; {}; {}; PRAGMA application_id={}; PRAGMA user_version={}; COMMIT", results_table, metrics_view, application_id, schema_version).c_str());
     } else if (application != application_id) {
       throw UserError(path, 0, 0, "", "is an SQLite file, but no result store of rackcast; give another file");
     } else if (version != schema_version) {
       throw UserError(path, 0, 0, "", fmt::format("has version {} and this program writes version {}; give another file, or use the program that wrote it", version, schema_version));
+    } else if (text("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'results'") != results_table ||
+               number("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'") > 0) {
+      throw UserError(path, 0, 0, "", "has another table of results than this program makes, or triggers; it is not opened");
     } else {
       const std::string health = text("PRAGMA quick_check(1)");
       if (health != "ok") fail(path, SQLITE_CORRUPT, health);
@@ -176,7 +185,9 @@ Store::Store(const std::string& path, Mode mode, const std::function<void(int)>&
   std::error_code ignored;
   if (mode == Mode::read && !std::filesystem::exists(path, ignored)) throw UserError(path, 0, 0, "", "does not exist");
   if (std::filesystem::is_directory(path, ignored)) throw UserError(path, 0, 0, "", "is a folder; give a file such as results.sqlite");
+  if (mode == Mode::read) check_input_path(path);
   if (mode == Mode::write) {
+    for (const char* suffix : {"", "-lock", "-wal", "-shm", "-journal"}) check_output_path(path + suffix);
     if (std::filesystem::exists(path, ignored) && ::access(path.c_str(), W_OK) != 0) fail(path, SQLITE_READONLY, "");
     state_->take_lock(waiting);
   }

@@ -5,6 +5,7 @@
 
 #include "calib/fit_import.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/input.hpp"
 
 namespace rackcast::calib {
 
@@ -35,6 +36,7 @@ std::string gpu_of_rank_line(const std::string& line) {
 }  // namespace
 
 bool is_nccl_tests(const std::string& path) {
+  check_input_path(path);
   std::ifstream in(path);
   std::string line;
   for (int i = 0; i < 200 && std::getline(in, line); ++i)

@@ -11,6 +11,7 @@
 #include "calib/model_shapes.hpp"
 #include "calib/plan.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/input.hpp"
 
 namespace {
 
@@ -133,6 +134,7 @@ int run(Options& options, bool timed) {
 std::vector<calib::Measurement> rows_of(const std::vector<std::string>& paths) {
   std::vector<calib::Measurement> rows;
   for (const std::string& path : paths) {
+    check_input_path(path);
     std::ifstream file(path, std::ios::binary);
     if (!file) throw UserError("cannot read " + path);
     std::stringstream text;
@@ -191,8 +193,10 @@ int dispatch(int argc, char** argv) {
   Options options;
   std::string budget;
   CLI::App* list_verb = app.add_subcommand("list", "Families; with --family also their axes and shapes. Needs no driver");
+  list_verb->footer("Example:\n  rackcast-calib list --family moe_gemm");
   add_selection(*list_verb, options);
   CLI::App* run_verb = app.add_subcommand("run", "Check and time; JSON lines to --out, a point already there is skipped");
+  run_verb->footer("Example:\n  rackcast-calib run --quick --out h200.jsonl");
   add_running(*run_verb, options, budget);
   run_verb->add_flag("--bench", options.bench, "Only the shapes that have a bar, with the bars beside the figures");
   run_verb->add_flag("--no-hot", options.no_hot, "Skip the hot-cache timings");
@@ -200,8 +204,10 @@ int dispatch(int argc, char** argv) {
   run_verb->add_option("--passes", options.passes, "Measure every point this often, in different orders")->check(CLI::Range(1, 10));
   run_verb->add_option("--out", options.request.out, "Measurement file (.jsonl), continued when it exists");
   CLI::App* check_verb = app.add_subcommand("check", "Check results against the FP64 references, time nothing");
+  check_verb->footer("Example:\n  rackcast-calib check --family attention");
   add_running(*check_verb, options, budget);
   CLI::App* compare_verb = app.add_subcommand("compare", "Two runs' medians side by side: who agrees. Exit 1 when a point is outside");
+  compare_verb->footer("Example:\n  rackcast-calib compare --first monday.jsonl --second friday.jsonl");
   std::vector<std::string> run_a, run_b;
   calib::AgreementLimits limits;
   std::size_t list_at_most = 40;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "sim/base/error.hpp"
+#include "sim/base/output.hpp"
 
 namespace rackcast::calib {
 namespace {
@@ -180,6 +181,7 @@ MeasurementFile parse_measurements(const std::string& text, const std::string& p
 }
 
 MeasurementWriter::MeasurementWriter(const std::string& path) : path_(path) {
+  check_output_path(path);
   std::ifstream existing(path, std::ios::binary);
   std::stringstream buffer;
   buffer << existing.rdbuf();

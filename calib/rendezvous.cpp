@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "calib/exchange_tcp.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/output.hpp"
 
 namespace rackcast::calib {
 
@@ -43,10 +45,11 @@ std::optional<Meeting> from_text(const std::string& text) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
-  const std::string draft = path + ".new";
-  std::ofstream(draft, std::ios::trunc) << text;
-  if (std::rename(draft.c_str(), path.c_str()) != 0)
-    throw UserError(path + ": cannot write the file through which the ranks meet; give RACKCAST_RENDEZVOUS=tcp://host:port");
+  try {
+    write_output_file(path, text);
+  } catch (const UserError& error) {
+    throw UserError(std::string(error.what()) + ": the file through which the ranks meet; give RACKCAST_RENDEZVOUS=tcp://host:port");
+  }
 }
 
 std::string read_file(const std::string& path) {

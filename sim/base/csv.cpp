@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "sim/base/error.hpp"
+#include "sim/base/input.hpp"
 
 namespace rackcast {
 
@@ -76,6 +77,7 @@ CsvTable CsvTable::parse(std::string file, std::string_view text) {
 }
 
 CsvTable CsvTable::read(const std::string& path) {
+  check_input_path(path);
   std::ifstream in(path, std::ios::binary);
   if (!in) throw UserError(path, 0, 0, "", "cannot be opened");
   std::string text;

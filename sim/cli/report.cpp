@@ -1,6 +1,5 @@
 // rackcast report RESULTS.sqlite|DIR --out REPORT.html: one self-contained page.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "analysis/report_page.hpp"
 #include "analysis/store.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/input.hpp"
 #include "sim/base/output.hpp"
 #include "sim/cli/report_run.hpp"
 #include "sim/cli/verbs.hpp"
@@ -38,7 +38,7 @@ struct ReportOptions {
 
 std::string text_of(const fs::path& path) {
   std::error_code code;
-  if (fs::exists(path, code) && !fs::is_regular_file(path, code)) throw UserError(path.string(), 0, 0, "", "is not a plain file");
+  check_input_path(path.string());
   std::ifstream in(path, std::ios::binary);
   if (!in) throw UserError(path.string(), 0, 0, "", "cannot be opened");
   if (fs::file_size(path, code) > max_json_bytes) throw UserError(path.string(), 0, 0, "", fmt::format("is larger than {} MiB", max_json_bytes >> 20U));
@@ -105,27 +105,6 @@ std::optional<Scenario> scenario_of(const std::string& yaml, const Catalog& cata
   }
 }
 
-// A new file or a plain old one: never through a link, never into a device or pipe. Whole or not at all.
-void write_page(const std::string& path, const std::string& page) {
-  struct stat info {};
-  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) throw UserError(path, 0, 0, "--out", "is a link or no plain file; name another");
-  const std::string part = path + ".part";
-  if (lstat(part.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) throw UserError(part, 0, 0, "--out", "is in the way and no plain file; remove it");
-  {
-    std::ofstream out(part, std::ios::binary | std::ios::trunc);
-    out << page;
-    out.flush();
-    if (!out) {
-      std::error_code ignored;
-      fs::remove(part, ignored);
-      throw UserError(path, 0, 0, "--out", "cannot be written (no such folder, no room, or no right to)");
-    }
-  }
-  std::error_code code;
-  fs::rename(part, path, code);
-  if (code) throw UserError(path, 0, 0, "--out", code.message());
-}
-
 int report(const ReportOptions& options, const Program& program) {
   const Catalog catalog = program.catalog();
   Json parts = Json::object();
@@ -151,7 +130,7 @@ int report(const ReportOptions& options, const Program& program) {
   }
   if (!options.validation.empty()) parts["validation"] = json_of(options.validation);
   refuse_overwriting(options.out, {options.input, options.validation});
-  write_page(options.out, report_page(std::string(report_template()), report_data(title, parts)));
+  write_output_file(options.out, report_page(std::string(report_template()), report_data(title, parts)));
   fmt::print("{}\n", options.out);
   return 0;
 }

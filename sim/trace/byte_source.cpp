@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "sim/base/error.hpp"
+#include "sim/base/input.hpp"
 
 namespace rackcast {
 
@@ -23,6 +24,9 @@ struct ByteSource::Gzip {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
+
+// Recorded loads pack 5 to 50 to 1, gzip at most 1,030 to 1. What packs far better than any load and fills a disk is none.
+constexpr std::uint64_t trusted_bytes = std::uint64_t{1} << 30, most_per_packed_byte = 500;
 
 // Eight bytes a step; names a content, guards against nothing.
 std::uint64_t hash_bytes(std::uint64_t hash, const char* data, std::size_t size) {
@@ -40,6 +44,7 @@ std::uint64_t hash_bytes(std::uint64_t hash, const char* data, std::size_t size)
 
 ByteSource::ByteSource(const std::string& path) : name_(path) {
   if (std::error_code error; std::filesystem::is_directory(path, error)) fail("", "is a folder, not a file");
+  check_input_path(path);
   file_ = std::make_unique<Gzip>(path);
   if (!file_->handle) throw UserError(path, 0, 0, "", std::string("cannot be read: ") + std::strerror(errno));
   gzbuffer(file_->handle, buffer_bytes);
@@ -65,6 +70,9 @@ bool ByteSource::refill() {
   if (got < 0 || code == Z_BUF_ERROR || code == Z_DATA_ERROR) fail("", std::string("damaged or cut gzip data (") + message + ")");
   limit_ += got;
   hash_ = hash_bytes(hash_, begin_, static_cast<std::size_t>(got));
+  const std::uint64_t unpacked = before_buffer_ + static_cast<std::uint64_t>(got);
+  if (unpacked > trusted_bytes && unpacked / most_per_packed_byte > static_cast<std::uint64_t>(gzoffset(file_->handle)))
+    fail("", "unpacks to over 1 GiB and over 500 times its size; a trace does not");
   return got > 0;
 }
 

@@ -8,13 +8,16 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/base/output.hpp"
 
 namespace rackcast {
 namespace {
 
 class Output {
  public:
-  explicit Output(const std::string& path) : path_(path), file_(gzopen(path.c_str(), path.ends_with(".gz") ? "wb6" : "wbT")) {
+  explicit Output(const std::string& path) : path_(path) {
+    check_output_path(path);
+    file_ = gzopen(path.c_str(), path.ends_with(".gz") ? "wb6" : "wbT");
     if (!file_) throw UserError(path, 0, 0, "", "cannot be written");
   }
   ~Output() {
@@ -34,7 +37,7 @@ class Output {
  private:
   [[noreturn]] void fail() const { throw UserError(path_, 0, 0, "", "writing failed (disk full?)"); }
   std::string path_;
-  gzFile file_;
+  gzFile file_ = nullptr;
 };
 
 std::string quoted(const std::string& text) {

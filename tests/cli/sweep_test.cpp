@@ -3,18 +3,16 @@
 
 #include <signal.h>
 
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
-#include <thread>
 
 #include "analysis/store.hpp"
-#include "tests/support/program.hpp"
+#include "tests/support/processes.hpp"
 
 using namespace rackcast;
-using support::shell;
+using namespace support;
 namespace fs = std::filesystem;
 
 namespace {
@@ -33,39 +31,6 @@ struct Sweep {
   std::string command(const std::string& more = "") const { return "\"$RACKCAST\" sweep " + file + " --out " + store + " " + more; }
   std::vector<StoredResult> rows() const { return Store(store, Store::Mode::read).all(); }
 };
-
-// The command in a process group of its own, so that a test can kill what it likes of it.
-pid_t start(const std::string& command) {
-  const pid_t process = fork();
-  if (process == 0) {
-    setpgid(0, 0);
-    const std::string all = "exec >/dev/null 2>&1; RACKCAST='" RACKCAST_PROGRAM "'; cd '" RACKCAST_SOURCE_DIR "'; " + command;
-    execl("/bin/bash", "bash", "-c", all.c_str(), nullptr);
-    _exit(127);
-  }
-  setpgid(process, process);
-  return process;
-}
-
-std::vector<pid_t> children_of(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
-  std::vector<pid_t> all;
-  for (pid_t child; file >> child;) all.push_back(child);
-  return all;
-}
-
-std::vector<pid_t> descendants(pid_t process, int levels) {
-  std::vector<pid_t> all{process};
-  for (int i = 0; i < levels; ++i) {
-    std::vector<pid_t> next;
-    for (const pid_t one : all)
-      for (const pid_t child : children_of(one)) next.push_back(child);
-    all = next;
-  }
-  return all;
-}
-
-void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 // "N were there, M done" of the summary line.
 std::pair<int, int> there_and_done(const std::string& err) {
