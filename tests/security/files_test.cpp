@@ -150,8 +150,9 @@ BOOST_AUTO_TEST_CASE(a_pipe_is_no_input_and_nothing_waits_for_it) {
 // Last, since it judges the most memory that any program of these tests took.
 BOOST_AUTO_TEST_CASE(packed_bombs_end_soon_and_in_little_memory) {
   const TemporaryFolder place;
-  // A gzip file may consist of several: the start of a session, then 64 MiB of blanks, twenty times.
-  BOOST_REQUIRE(shell("cd " + place.path + " && echo {\\\"id\\\": | gzip > bomb.jsonl.gz && head -c 67108864 /dev/zero | tr '\\0' ' ' | gzip > one && for i in $(seq 20); do cat one; done >> bomb.jsonl.gz").code == 0);
+  // A gzip file may consist of several: one session, then 64 MiB of blanks, twenty times.
+  place.file("one.jsonl", trace_text);
+  BOOST_REQUIRE(shell("cd " + place.path + " && head -c 67108864 /dev/zero | tr '\\0' ' ' | gzip > blanks && gzip < one.jsonl > bomb.jsonl.gz && for i in $(seq 20); do cat blanks; done >> bomb.jsonl.gz").code == 0);
   const Outcome trace = shell("timeout 60 \"$RACKCAST\" trace stats " + place.path + "/bomb.jsonl.gz");
   BOOST_TEST(trace.code == 2);
   BOOST_TEST(trace.err.find("unpacks to over 1 GiB and over 500 times its size") != std::string::npos, trace.err);
