@@ -165,6 +165,7 @@ PublishedRow point_row(const CsvTable& t, std::size_t row) {
   else if (std::regex_search(spec, std::regex("^(mtp|dspark)(\\d+)"))) r.draft_tokens = std::atoi(match_or(spec, "^[a-z]+(\\d+)", "0").c_str());
   else if (spec == "mtp") r.draft_tokens = 3;       // InferenceX's default depth; a recipe overrides it
   else if (spec == "dspark") r.draft_tokens = 5;
+  r.draft_depth_said = spec != "mtp" && spec != "dspark";
   r.acceptance_length = std::atof(match_or(spec, "AL ([0-9.]+)", "0").c_str());
   r.prefill_chunk = std::atoi(match_or(t.text(row, "decode_cfg"), "chunk(\\d+)", "0").c_str());
   r.request_cap = std::atoi(match_or(t.text(row, "decode_cfg"), "cap(\\d+)", "0").c_str());

@@ -36,11 +36,13 @@ struct PublishedRow {
   int total_gpus = 0;               // 0 = not said
   std::optional<PublishedEngines> prefill, decode;  // aggregated rows: decode only
   std::optional<int> draft_tokens;  // 0 = none; nullopt = not said
+  bool draft_depth_said = true;     // false: the row says that it drafts, not how deep; the depth is the benchmark's usual one
   bool draft_known_twice = false;   // recipes run this deployment at this concurrency both with and without speculation
   std::string config;               // the export's number of the configuration; rows of one share a launch
   int launch_concurrency = 0;       // the largest concurrency that the row's launch was made for; 0 = its own
   double acceptance_length = 0;     // 0 = not said
   int prefill_chunk = 0, request_cap = 0;  // 0 = not said
+  std::optional<bool> experts_balanced;    // does the launch move experts to even their load; nullopt = not known
   // Measured. Means unless the name says otherwise.
   std::optional<double> ttft_s, tpot_s, total_tok_s_gpu, p50_tok_s_user, p90_tok_s_user, hit_gpu, hit_host;
 };

@@ -8,6 +8,7 @@
 #include <map>
 #include <regex>
 #include <sstream>
+#include <string_view>
 #include <tuple>
 
 namespace rackcast {
@@ -48,6 +49,27 @@ bool same_shape(const std::optional<PublishedEngines>& row, const PublishedEngin
 }
 
 std::string plain(const std::string& precision) { return precision == "nvfp4" ? "fp4" : precision; }
+
+// Draft depths of launches whose name says only "mtp" and that are not 3: speculative-num-draft-tokens less one, and
+// num_speculative_tokens, in the files themselves (SemiAnalysisAI/InferenceX, multi_node/srt-slurm-recipes, 2026-08).
+struct DraftDepth {
+  std::string_view file;
+  int tokens;
+};
+constexpr DraftDepth draft_depths[] = {{"disagg-high-conc-6p1d-dep4-dep8-mtp", 2},
+                                       {"disagg-high-conc-8p1d-dep4-dep8-mtp", 1},
+                                       {"disagg-b300-6p1d-dep4-dep8-mtp", 2},
+                                       {"disagg-b300-8p1d-dep4-dep8-mtp", 1},
+                                       {"disagg-b200-3p1d-dep8-dep8-mtp", 1}};
+
+int draft_depth(const std::string& file, const std::string& spec) {
+  std::smatch m;
+  if (std::regex_search(file, m, std::regex("mtp(\\d+)"))) return std::atoi(m[1].str().c_str());
+  if (spec.find("mtp") == std::string::npos) return 0;
+  for (const DraftDepth& d : draft_depths)
+    if (file.find(d.file) != std::string::npos) return d.tokens;
+  return 3;
+}
 
 // Same system and a shape that the row does not contradict, whatever the lengths and the concurrency.
 bool fits(const PublishedRow& row, const std::string& model_key, const Recipe& recipe) {
@@ -138,9 +160,8 @@ std::vector<Recipe> read_recipes(const CsvTable& t) {
     if (!parse_topology(t.text(i, "topology"), r.prefill, r.decode)) continue;
     const std::string& file = t.text(i, "recipe_file");
     if (std::regex_search(file, m, std::regex("batch(\\d+)"))) r.decode.most_requests = std::atoi(m[1].str().c_str());
-    const std::string& spec = t.text(i, "spec");
-    if (std::regex_search(file, m, std::regex("mtp(\\d+)"))) r.draft_tokens = std::atoi(m[1].str().c_str());
-    else if (spec.find("mtp") != std::string::npos) r.draft_tokens = 3;
+    r.draft_tokens = draft_depth(file, t.text(i, "spec"));
+    if (std::regex_search(file, m, std::regex("eplb(\\d+)"))) r.experts_balanced = std::atoi(m[1].str().c_str()) > 0;
     std::istringstream list(t.text(i, "conc_list"));
     for (int c = 0; list >> c;) r.concurrencies.push_back(c);
     recipes.push_back(std::move(r));
@@ -188,6 +209,10 @@ std::string complete_row(PublishedRow& row, const std::vector<Recipe>& recipes) 
     return "no recipe fits: one decode engine, no speculation assumed";
   }
   std::string note = "deployment of " + best->name;
+  if (const Recipe* own = closest(row, recipes, true, 0)) {
+    row.experts_balanced = own->experts_balanced;
+    if (!row.draft_depth_said && row.draft_tokens.value_or(0) > 0) row.draft_tokens = own->draft_tokens;
+  }
   if (!row.decode) row.decode.emplace();
   const bool said_all = !open(row.decode);
   fill(*row.decode, best->decode, true);

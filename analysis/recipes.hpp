@@ -18,11 +18,13 @@ struct Recipe {
   bool agentx = false;
   PublishedEngines prefill, decode;  // aggregated recipes: prefill.workers 0
   int draft_tokens = 0;
+  std::optional<bool> experts_balanced;  // does it move experts to even their load; nullopt: its file's name does not say
   std::vector<int> concurrencies;
   int total_gpus() const { return prefill.workers * prefill.gpus_each + decode.workers * decode.gpus_each; }
 };
 
-// A recipe table. `batchN` in a recipe file's name is the running requests of a decode rank, `mtpN` the draft depth.
+// A recipe table. `batchN` in a recipe file's name is the running requests of a decode rank, `mtpN` the draft depth, `eplbN`
+// the expert slots of a balanced placement (0: none).
 std::vector<Recipe> read_recipes(const CsvTable& table);
 
 // Rows that say their whole deployment are as good as recipes for their neighbours.
@@ -33,7 +35,8 @@ bool parse_topology(const std::string& text, PublishedEngines& prefill, Publishe
 
 // Fills unknown workers, attention kind, request limit and speculation of a row, from the closest recipe of the same
 // model, GPU, framework, precision and shape. In order: same lengths and concurrency; same concurrency, other lengths;
-// same lengths, nearest concurrency. Among equals: the first, without speculation before with. Prefill workers come from
+// same lengths, nearest concurrency. Among equals: the first, without speculation before with. Rows that do not say how deep
+// they draft take the depth of the recipe of their lengths and concurrency. Prefill workers come from
 // recipes of the row's lengths within half and twice its concurrency only and stay 0 (unknown) otherwise.
 // Nothing fits: one decode engine, no speculation. Returns a sentence about what was filled and from where.
 std::string complete_row(PublishedRow& row, const std::vector<Recipe>& recipes);

@@ -44,6 +44,29 @@ void tensorrt_llm(const PublishedRow& row, Launch& launch) {
   if (batched) launch.waited_iterations += batch_timeout / 2;
 }
 
+bool v4(const PublishedRow& row) { return row.model.find("V4") != std::string::npos; }
+
+// dsv4_fp4_b200_vllm.sh, dsv4_fp4_b300_vllm.sh and their _mtp twins (2026-07).
+void vllm_v4(const PublishedRow& row, Launch& launch) {
+  const bool drafts = row.draft_tokens.value_or(0) > 0;
+  if (row.gpu == "b200") launch.prompt_tokens = drafts ? 2 * row.input_tokens : row.input_tokens == 8192 && row.concurrency <= 128 ? row.input_tokens : 2048;
+  if (row.gpu == "b300") launch.prompt_tokens = dep(*row.decode) ? 2048 : 2 * row.input_tokens;
+  // max-num-batched-tokens holds the answers' tokens, too.
+  if (dep(*row.decode)) launch.prompt_tokens -= std::min(launch.prompt_tokens / 2, (1 + row.draft_tokens.value_or(0)) * row.concurrency / row.decode->gpus_each);
+  // Graphs of prompts, too (FULL_AND_PIECEWISE, max-cudagraph-capture-size 2048): all ranks run the size of the largest.
+  if (dep(*row.decode)) launch.padded_tokens = 2048;
+}
+
+// dsv4_fp4_b200_vllm_mtp.sh and its b300 twin under single_node/agentic (2026-08). A finished request leaves its window and
+// compressor states in blocks of the pool: 26 of V4-Pro (two groups of windows and one of each compressor, of blocks of 64, 4
+// and 8 tokens, for the last 128 tokens and a block more for the draft), 1,308,672 B each (vLLM PR #48993, issue #54703).
+void vllm_agentx(const PublishedRow& row, Launch& launch) {
+  if (row.model.find("V4.1") != std::string::npos) return;
+  launch.gpu_share = row.gpu == "b200" ? 0.90 : dep(*row.decode) && row.decode->gpus_each == 8 ? 0.92 : 0.95;
+  constexpr double block_mb = 1.308672, blocks = 26;
+  launch.kept_state_mb = block_mb * blocks;
+  if (dep(*row.decode)) launch.prompt_tokens = row.gpu == "b300" && row.decode->gpus_each == 8 ? 16384 : 8192;
+}
 
 // Prompt tokens that a prefill engine of a disaggregated run takes an iteration (of a rank with data-parallel attention):
 // chunked-prefill-size over the ranks, max_num_tokens, max-num-batched-tokens of the prefill section in the recipes of
@@ -64,8 +87,18 @@ constexpr PromptBudget prompt_budgets[] = {
     {"sglang", "b", true, 0, true, 8192},        {"sglang", "b", false, 0, true, 8192},       {"sglang", "b", false, 0, false, 32768},
     {"sglang", "h200", false, 8192, false, 32768}, {"sglang", "h200", false, 0, false, 163840}, {"sglang", "h200", false, 0, true, 8192}};
 
+// The same of V4-Pro's recipes (InferenceX, multi_node/srt-slurm-recipes, deepseek-v4/8k1k): chunked-prefill-size 32,768 an
+// engine of four GPUs and 65,536 of eight on SGLang, max-num-batched-tokens a rank on vLLM.
+int v4_prompt_budget(const PublishedRow& row) {
+  const int gpus = row.prefill->gpus_each;
+  if (row.framework == "sglang") return dep(*row.prefill) ? 8192 : 8192 * gpus;
+  if (row.framework == "vllm") return row.gpu == "gb300" || row.draft_tokens.value_or(0) > 0 ? 16384 : 32768;
+  return 0;
+}
+
 int prompt_budget(const PublishedRow& row) {
-  if (row.framework == "vllm") return row.model.find("V4") != std::string::npos ? 32768 : 16384;
+  if (v4(row)) return v4_prompt_budget(row);
+  if (row.framework == "vllm") return 16384;
   // Context servers of TensorRT-LLM have one budget whatever their attention.
   const bool data_parallel = row.framework == "trtllm" || dep(*row.prefill);
   for (const PromptBudget& b : prompt_budgets)
@@ -88,12 +121,20 @@ Launch launch_of(const PublishedRow& row) {
   if (!row.disaggregated && row.workload == "fixed") {
     if (row.framework == "sglang") sglang(row, launch);
     if (row.framework == "trtllm") tensorrt_llm(row, launch);
+    if (row.framework == "vllm" && v4(row)) vllm_v4(row, launch);
   }
   if (row.disaggregated && row.workload == "fixed") {
     if (const int tokens = prompt_budget(row); tokens > 0) launch.prompt_tokens = tokens;
     // SGLang's low-latency decode engines on racks look for requests every 10 iterations.
     if (row.framework == "sglang" && row.gpu[0] == 'g' && !dep(*row.prefill)) launch.waited_iterations += 10 / 2.0;
   }
+  if (row.framework == "vllm" && row.workload == "agentx" && v4(row)) vllm_agentx(row, launch);
+  // Prompts multiplied in FP8 or BF16 meet the power cap, as such kernels do that were timed for seconds (H200, kernels/EXPERTS.md);
+  // prompt engines of the models with FP4 rows keep the burst's rate in the published runs. V4's FP4 experts multiply FP8 rows.
+  launch.sustained = row.workload == "fixed" && (v4(row) || !fp4(row));
+  // V4-Pro's launches leave experts where they are, but for TensorRT-LLM's with eplb slots and vLLM's on one B200 machine
+  // (--enable-eplb since 2026-06-05).
+  if (v4(row)) launch.experts_balanced = row.experts_balanced.value_or(row.framework == "vllm" && row.gpu == "b200" && !row.disaggregated);
   if (row.prefill_chunk > 0) launch.prompt_tokens = row.prefill_chunk;
   return launch;
 }

@@ -10,6 +10,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/cli/launch.hpp"
+#include "sim/cost/costs.hpp"
 #include "sim/cost/step_model.hpp"
 #include "sim/spec/scenario.hpp"
 
@@ -30,12 +31,9 @@ double acceptance_length(const PublishedRow& row, int draft) {
   return row.model.find("V4") != std::string::npos && draft > 3 ? dspark_length[depth] : mtp_length[depth];
 }
 
-// Dispatch and notification of a hand-over between engines of a Dynamo deployment (vLLM RFC #50913, about 110 ms).
-constexpr const char* hand_over = "110 ms";
-
-// A request outside the engine: gpt-oss-120b rows of the same benchmark (4 users, 1K prompts, mean TTFT 25 to 42 ms on B200 of
-// which the prompt's computation is about 10 ms).
-constexpr double front_end_s = 0.025;
+// How uneven experts are where nothing evens them: aiconfigurator's assumption for DeepSeek models (power_law_alpha 1.01 in
+// sdk/models/deepseek*.py, its tables draw it so), with which engines of 32 ranks gain from balancing what LMSYS reports.
+constexpr const char* expert_load = ", experts: {skew: power_law, exponent: 1.01}";
 
 std::string model_of(const PublishedRow& row) {
   const auto has = [&](const char* part) { return row.model.find(part) != std::string::npos; };
@@ -140,6 +138,9 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
   if (row.gpu[0] == 'h' && (row.precision == "fp4" || row.precision == "nvfp4") && model.find("kimi") == std::string::npos && model.find("v4") == std::string::npos)
     return refuse("FP4 weights on a GPU without FP4 units");
 
+  constexpr double us = 1e-6;
+  const CostSpec costs = read_costs(catalog, row.gpu);
+  const double hand_over_us = costs.get("kv_transfer", "dynamo_control_us").value;
   const int draft = row.draft_tokens.value_or(0);
   const Launch launch = launch_of(row);
   const int chunk = launch.prompt_tokens;
@@ -156,21 +157,27 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
     if (row.disaggregated) {
       text += pool("prefill", *row.prefill, prefill_workers, chunk, std::max(4, row.concurrency));
       text += pool("decode", *row.decode, decode_workers, chunk, most_requests(row, decode_workers, lanes));
-      text += fmt::format("  kv_transfer: {{control: {}}}\n", hand_over);
+      text += fmt::format("  kv_transfer: {{control: {} us}}\n", hand_over_us);
     } else {
       const int most = most_requests(row, decode_workers, lanes);
       text += pool("aggregated", *row.decode, decode_workers, chunk, launch.most_requests > 0 ? std::min(most, launch.most_requests) : most);
     }
-    if (!launch.prompt_graphs) text += "  host: {prompt_graphs: false}\n";
+    std::string host;
+    if (!launch.prompt_graphs) host = "prompt_graphs: false";
+    if (launch.padded_tokens > 0) host += fmt::format("{}padded_tokens: {}", host.empty() ? "" : ", ", launch.padded_tokens);
+    if (!host.empty()) text += "  host: {" + host + "}\n";
+    if (launch.gpu_share > 0) text += fmt::format("  kv_cache: {{gpu_share: {}{}}}\n", launch.gpu_share, launch.kept_state_mb > 0 ? fmt::format(", kept_state: {} MB", launch.kept_state_mb) : "");
 
-    // Their router binds every turn of a conversation to one data-parallel rank.
-    if (row.workload == "agentx" && dep(*row.decode)) text += "  router: {policy: session_affinity}\n";
+    // Their router binds every turn of a conversation to the data-parallel rank that its hash names (consistent_hash).
+    if (row.workload == "agentx" && dep(*row.decode)) text += "  router: {policy: session_hash}\n";
+    if (launch.sustained) text += "  clock: sustained\n";
     if (draft > 0) text += fmt::format("  speculation: {{draft_tokens: {}, acceptance_length: {}}}\n", draft, acceptance_length(row, draft));
+    const char* experts = launch.experts_balanced || !(dep(*row.decode) || (row.prefill && dep(*row.prefill))) ? "" : expert_load;
     if (row.workload == "agentx")
-      text += fmt::format("workload: {{kind: agentx, trace: generated-v1.0, concurrency: {}}}\n", row.concurrency);
+      text += fmt::format("workload: {{kind: agentx, trace: generated-v1.0, concurrency: {}{}}}\n", row.concurrency, experts);
     else
-      text += fmt::format("workload: {{kind: closed_loop, concurrency: {}, requests: {}, warmup_count: 0, duration: 100 h, input: {}, output: {}, range_ratio: {}}}\n",
-                          row.concurrency, 10 * row.concurrency, row.input_tokens, row.output_tokens, row.range_ratio);
+      text += fmt::format("workload: {{kind: closed_loop, concurrency: {}, requests: {}, warmup_count: 0, duration: 100 h, input: {}, output: {}, range_ratio: {}{}}}\n",
+                          row.concurrency, 10 * row.concurrency, row.input_tokens, row.output_tokens, row.range_ratio, experts);
     return text + "network: fluid\n";
   };
   try {
@@ -181,7 +188,7 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
       result.note = fmt::format("{} prefill engines from the cost model", workers);
     }
     result.yaml = yaml(workers);
-    result.front_end_s = front_end_s;
+    result.front_end_s = costs.get("host", "front_end_us").value * us;
     result.waited_iterations = launch.waited_iterations;
     result.tokens_per_iteration = acceptance_length(row, draft);
   } catch (const UserError& error) {

@@ -130,7 +130,8 @@ MemoryPlan plan_memory(const ModelSpec& model, const RackSpec& rack, const Engin
   plan.memory_bytes = rack.gpu.memory.value();
   for (const MemoryLine& line : plan.lines) plan.used_bytes += line.bytes;
   const double left = plan.memory_bytes - plan.used_bytes;
-  plan.kv_pool_bytes = std::max(0.0, left * deployment.kv_cache.memory_fraction);
+  const KvCacheSpec& kv = deployment.kv_cache;
+  plan.kv_pool_bytes = std::max(0.0, kv.gpu_share > 0 ? kv.gpu_share * plan.memory_bytes - plan.used_bytes : left * kv.memory_fraction);
   // A latent row is whole on every rank of a TP engine; heads of keys and values are divided.
   const bool divided = s.tensor_parallel && model.attention.form == AttentionForm::grouped;
   const double parts = divided ? std::min(s.ranks, model.attention.kv_heads) : 1;

@@ -22,7 +22,7 @@ struct MemoryPlan {
   std::vector<std::string> notes;     // e.g. experts padded with redundant ones
   double memory_bytes = 0;            // usable on the GPU
   double used_bytes = 0;              // sum of lines
-  double kv_pool_bytes = 0;           // memory_fraction of what is left
+  double kv_pool_bytes = 0;           // memory_fraction of what is left, or what gpu_share leaves
   double kv_bytes_per_token = 0;      // on this GPU
   double kv_fixed_bytes = 0;          // per running request, on this GPU
   double kv_capacity_tokens = 0;      // of a rank (DEP) or of the engine (TP), before fixed bytes

@@ -366,6 +366,9 @@ class ClosedFormStep : public StepModel {
         s.total[f] += rows[f];
       }
     }
+    // A graph has one size on all ranks: rows that pad a rank go through its experts like any other.
+    if (const double most = s.largest[static_cast<std::size_t>(Rows::tokens)]; most > 0 && most <= padded_tokens_)
+      for (std::size_t f = 0; f < row_features; ++f) s.total[f] = s.largest[f] * static_cast<double>(ranks.size());
     find_candidates(ranks);
     features_.resize(std::max(features_.size(), candidates_.size()));
     for (std::size_t c = 0; c < candidates_.size(); ++c) map_.compute(ranks[candidates_[c]], features_[c]);
@@ -429,6 +432,7 @@ class ClosedFormStep : public StepModel {
   void read_host(const StepContext& c) {
     ParameterReader read(c.costs, c.model.name);
     host_ = HostTime(c.host, c.tensor_parallel ? 1 : c.ranks, c.model.layer_count(), read);
+    padded_tokens_ = c.tensor_parallel ? 0 : static_cast<double>(c.host.padded_tokens.count);
   }
 
   int ranks_;
@@ -447,6 +451,7 @@ class ClosedFormStep : public StepModel {
   mutable std::uint64_t steps_ = 0;
   std::vector<ExpertRows> experts_;
   HostTime host_;
+  double padded_tokens_ = 0;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ struct EngineShape {
   BatchLimits limits{};
   std::int64_t kv_tokens = KvCache::unlimited;  // of one DP rank
   std::int64_t kv_fixed_tokens = 0;   // fixed space of a running request (window, compressor state), in tokens
+  std::int64_t kv_left_tokens = 0;    // the same of a finished one, until it is evicted
   KvFullPolicy when_full = KvFullPolicy::wait;
   bool prefix_cache = true;
   bool drafts = false;                // runs the draft model in decode steps

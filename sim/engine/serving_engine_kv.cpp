@@ -90,6 +90,7 @@ void ServingEngine::leave(RequestId id) {
   Request& request = arena_[id];
   Rank& rank = ranks_[request.prefill_rank];
   release_prompt_kv(request, rank);
+  if (shape_.prefix_cache) rank.kv.leave(shape_.kv_left_tokens);
   --rank.requests;
   --targets_[request.prefill_rank].requests;
 }

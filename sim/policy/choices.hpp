@@ -4,7 +4,7 @@
 
 namespace rackcast {
 
-enum class RouterPolicy { round_robin, least_loaded, session_affinity, prefix_affinity };
+enum class RouterPolicy { round_robin, least_loaded, session_affinity, prefix_affinity, session_hash };
 enum class BalancePolicy { count, tokens };  // which DP rank of an engine a request goes to
 enum class KvFullPolicy { wait, preempt };   // a request that does not fit waits, or the youngest is put back
 enum class EplbPolicy { none, static_placement, periodic_sync, periodic_async, oracle, random_replicas };

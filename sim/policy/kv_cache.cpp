@@ -136,6 +136,14 @@ bool KvCache::insert(std::uint32_t play, std::span<const HashRun> runs, std::uin
   return fits;
 }
 
+void KvCache::leave(std::int64_t tokens) {
+  if (tokens <= 0 || tokens > capacity_ - private_ - referenced_) return;
+  const std::int64_t excess = used_tokens() + tokens - capacity_;
+  if (excess > 0) evict_tokens(excess);
+  link_newest(new_segment(nobody, next_left_++, static_cast<std::uint32_t>(tokens), 1));
+  resident_ += tokens;
+}
+
 void KvCache::add_reference(std::uint32_t s) {
   Segment& segment = segments_[s];
   if (segment.refs++ > 0) return;

@@ -50,6 +50,10 @@ class KvCache {
   // acquire + reserve + append + release: a write-through copy. False when it does not fit.
   bool insert(std::uint32_t play, std::span<const HashRun> runs, std::uint32_t blocks, std::uint32_t block_tokens);
 
+  // Space that nobody asks for again and that is evicted when it is the least recent: states that a request leaves behind.
+  // Nothing happens when it does not fit.
+  void leave(std::int64_t tokens);
+
   std::int64_t capacity_tokens() const { return capacity_; }
   std::int64_t used_tokens() const { return private_ + resident_; }        // what memory holds, evictable or not
   std::int64_t pinned_tokens() const { return private_ + referenced_; }    // what cannot be evicted
@@ -77,8 +81,11 @@ class KvCache {
   void evict_tokens(std::int64_t tokens);
   std::int64_t tokens_of(const Segment& s) const { return static_cast<std::int64_t>(s.count) * s.block_tokens; }
 
+  static constexpr std::uint32_t nobody = 0xffffffffU;  // the play of what was left
+
   std::int64_t capacity_;
   std::size_t segment_limit_;
+  std::uint32_t next_left_ = 0;
   std::int64_t private_ = 0, resident_ = 0, referenced_ = 0, evicted_ = 0;
   std::vector<Segment> segments_;
   std::vector<std::uint32_t> free_;

@@ -68,6 +68,21 @@ class SessionAffinity final : public Router {
   std::vector<std::uint32_t> home_;
 };
 
+// A session's hash says where it goes, whatever is loaded there: sessions fall on targets as chance has it. The next target
+// takes over from one that is down.
+class SessionHash final : public Router {
+ public:
+  std::uint32_t pick(const RouteQuery& query, std::span<const TargetLoad> targets, const PrefixView&) override {
+    std::uint64_t x = (std::uint64_t{query.play} << 32 | query.lane) + 0x9e3779b97f4a7c15U;  // splitmix64
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    x ^= x >> 31;
+    std::uint64_t i = x % targets.size();
+    while (targets[i].down) i = i + 1 < targets.size() ? i + 1 : 0;
+    return static_cast<std::uint32_t>(i);
+  }
+};
+
 // The target that holds most of the prompt, unless another one would have it computed load_limit times sooner: counted in
 // tokens, what waits there and what must be computed. Others are the least loaded target and, since they can load the
 // prompt from host memory, those of the home's group. Looks only where the play (more exactly: its first block) went
@@ -168,6 +183,7 @@ std::unique_ptr<Router> make_router(RouterPolicy policy, const RouterOptions& op
     case RouterPolicy::round_robin: return std::make_unique<RoundRobin>();
     case RouterPolicy::least_loaded: return std::make_unique<LeastLoaded>(options.balance);
     case RouterPolicy::session_affinity: return std::make_unique<SessionAffinity>(options.balance);
+    case RouterPolicy::session_hash: return std::make_unique<SessionHash>();
     case RouterPolicy::prefix_affinity: return std::make_unique<PrefixAffinity>(options);
   }
   throw InternalError("a router without a row in make_router");

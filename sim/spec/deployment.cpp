@@ -6,7 +6,8 @@ const std::vector<Choice> router_policies = {
     {"round_robin", "engines in turn"},
     {"least_loaded", "the engine with the least queued work"},
     {"session_affinity", "all requests of a session go to one engine"},
-    {"prefix_affinity", "the engine that holds the longest cached prefix, unless it is overloaded"}};
+    {"prefix_affinity", "the engine that holds the longest cached prefix, unless it is overloaded"},
+    {"session_hash", "all requests of a session go to the engine that its hash names, whatever its load"}};
 const std::vector<Choice> balance_policies = {{"count", "the rank with the fewest requests"},
                                               {"tokens", "the rank with the least context"}};
 const std::vector<Choice> kv_full_policies = {{"wait", "a request that does not fit waits for its turn"},
@@ -57,6 +58,10 @@ void fields(Visitor& v, KvCacheSpec& k) {
   v.choice("format", k.format, kv_formats, "how KV is stored");
   v.field("memory_fraction", k.memory_fraction, "share of the memory that weights and activations leave free")
       .require(k.memory_fraction > 0 && k.memory_fraction <= 1, "must be in (0, 1]");
+  v.field("gpu_share", k.gpu_share, "share of the GPU's memory for weights, activations and KV together, instead of memory_fraction; 0: memory_fraction")
+      .require(k.gpu_share >= 0 && k.gpu_share <= 1, "must be in [0, 1]");
+  v.field("kept_state", k.kept_state, "what the window and compressor states of a finished request keep of HBM beside its cached blocks, until they are evicted as the least recent; 0: nothing")
+      .require(k.kept_state.value() >= 0, "must be >= 0");
   v.automatic("host_tier", k.host_tier_per_node, "host memory for KV that HBM has no room for; auto: the rack's; 0: none", "node");
   v.field("prefix_cache", k.prefix_cache, "keep KV of finished requests for later ones that share the prefix");
   v.choice("when_full", k.when_full, kv_full_policies, "what happens to a request that does not fit");

@@ -19,6 +19,7 @@ struct HostSpec {
   Seconds agreement{-1};              // of data-parallel ranks through their hosts, per doubling of their number
   bool prompt_graphs = true;          // false: iterations with prompts are launched kernel by kernel
   Seconds eager_layer{-1};            // host time to launch one layer so
+  Tokens padded_tokens{0};            // DEP: iterations of at most this many tokens on every rank are padded to the largest rank's
 };
 void fields(Visitor& v, HostSpec& h);
 

@@ -142,3 +142,32 @@ BOOST_AUTO_TEST_CASE(a_run_rounded_differently_by_two_exports_counts_once) {
   const std::string two = "b,silicon_concurrency=5,trtllm,deepseek-ai/DeepSeek-V3,gb300,fp4,disagg,8192,1024,,,,,3,1,2,1,2,1,1,16,1,16,100.0001,10\n";
   BOOST_TEST(without_duplicates(read_published(CsvTable::parse("s.csv", silicon_head + one + two))).size() == 1u);
 }
+
+BOOST_AUTO_TEST_CASE(a_row_that_only_says_that_it_drafts_takes_the_depth_and_the_experts_of_its_recipe) {
+  PublishedRow r;
+  r.model = "DeepSeek-V4-Pro";
+  r.gpu = "gb300";
+  r.framework = "sglang";
+  r.precision = "fp4";
+  r.workload = "fixed";
+  r.input_tokens = 8192;
+  r.output_tokens = 1024;
+  r.concurrency = 8192;
+  r.disaggregated = true;
+  parse_topology("8xDEP4+1xDEP8", r.prefill.emplace(), r.decode.emplace());
+  r.draft_tokens = 3;
+  r.draft_depth_said = false;
+  const auto recipes = read_recipes(CsvTable::parse("r.csv", std::string(recipe_head) +
+      "dsv4-fp4-gb300-dynamo-sglang-mtp,dynamo-sglang,fp4,8192/1024,mtp,8xDEP4+1xDEP8,8192,8k1k/disagg-high-conc-8p1d-dep4-dep8-mtp.yaml\n"));
+  PublishedRow said = r;
+  said.draft_depth_said = true;
+  complete_row(r, recipes);
+  complete_row(said, recipes);
+  BOOST_TEST(r.draft_tokens.value() == 1);
+  BOOST_TEST(said.draft_tokens.value() == 3);
+  BOOST_TEST(!r.experts_balanced.has_value());
+  const auto balanced = read_recipes(CsvTable::parse("r.csv", std::string(recipe_head) +
+      "dsv4-fp4-gb300-dynamo-sglang-mtp,dynamo-sglang,fp4,8192/1024,mtp,8xDEP4+1xDEP8,8192,ctx8dep4_gen1dep8_batch512_eplb384_mtp1.yaml\n"));
+  complete_row(r, balanced);
+  BOOST_TEST(r.experts_balanced.value());
+}

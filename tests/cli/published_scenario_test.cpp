@@ -51,3 +51,27 @@ BOOST_AUTO_TEST_CASE(int4_weights_are_the_released_experts_and_fp4_weights_the_q
   BOOST_TEST(has(scenario_of("2026-03-24,Kimi-K2.5,int4,h200,vllm,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4"), "model: kimi-k2.5-int4\n"));
   BOOST_TEST(has(scenario_of("2026-04-20,Kimi-K2.5,fp4,b200,vllm,1k1k,none,0,,,4,1w TP4 EP1 dpa=0,4,4"), "model: kimi-k2.5\n"));
 }
+
+BOOST_AUTO_TEST_CASE(prompts_in_fp8_run_at_the_clock_of_long_work_and_those_in_fp4_at_the_burst_s) {
+  BOOST_TEST(has(scenario_of("2026-03-25,DeepSeek-R1-0528,fp8,h200,sglang,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4"), "clock: sustained"));
+  BOOST_TEST(!has(scenario_of("2026-02-03,DeepSeek-R1-0528,fp4,b200,trt,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4"), "clock: sustained"));
+  BOOST_TEST(has(scenario_of("2026-06-03,DeepSeek-V4-Pro,fp4,gb300,dynamo-sglang,8k1k,mtp,1,4,1xDEP4,8,1xDEP8,12,256"), "clock: sustained"));
+}
+
+BOOST_AUTO_TEST_CASE(experts_of_v4_are_uneven_where_the_launch_does_not_move_them) {
+  BOOST_TEST(has(scenario_of("2026-06-03,DeepSeek-V4-Pro,fp4,gb300,dynamo-sglang,8k1k,mtp,1,4,1xDEP4,8,1xDEP8,12,256"), "experts: {skew: power_law, exponent: 1.01}"));
+  BOOST_TEST(!has(scenario_of("2026-09-03,DeepSeek-V4-Pro,fp4,b200,vllm,8k1k,none,0,,,8,1xDEP8,8,512"), "experts:"));
+}
+
+BOOST_AUTO_TEST_CASE(prompt_engines_of_v4_take_what_their_recipes_give_them) {
+  BOOST_TEST(has(scenario_of("2026-06-03,DeepSeek-V4-Pro,fp4,gb300,dynamo-sglang,8k1k,mtp,1,4,1xDEP4,8,1xDEP8,12,256"), "prefill: {engines: 1, dep: 4, max_batched_tokens: 8192,"));
+  BOOST_TEST(has(scenario_of("2026-05-22,DeepSeek-V4-Pro,fp4,gb200,dynamo-vllm,8k1k,none,1,8,1xDEP8,8,1xDEP8,16,256"), "prefill: {engines: 1, dep: 8, max_batched_tokens: 32768,"));
+}
+
+BOOST_AUTO_TEST_CASE(vllm_on_one_machine_pads_ranks_to_the_graphs_of_its_prompts) {
+  BOOST_TEST(has(scenario_of("2026-09-03,DeepSeek-V4-Pro,fp4,b200,vllm,8k1k,none,0,,,8,1xDEP8,8,512"), "max_batched_tokens: 1984, max_requests_per_rank: 64}\n  host: {padded_tokens: 2048}"));
+}
+
+BOOST_AUTO_TEST_CASE(a_hand_over_takes_the_control_time_of_the_cost_file) {
+  BOOST_TEST(has(scenario_of("2026-05-22,DeepSeek-V4-Pro,fp4,gb200,dynamo-vllm,8k1k,none,1,8,1xDEP8,8,1xDEP8,16,256"), "kv_transfer: {control: 110000 us}"));
+}

@@ -109,3 +109,12 @@ BOOST_AUTO_TEST_CASE(tensor_parallel_keeps_a_latent_row_on_every_rank_but_cuts_w
   BOOST_CHECK_EQUAL(tp.kv_bytes_per_token, ep.kv_bytes_per_token);
   BOOST_CHECK_LT(tp.used_bytes, ep.used_bytes);
 }
+
+BOOST_AUTO_TEST_CASE(a_share_of_the_gpu_leaves_the_pool_what_weights_and_activations_do_not_take_of_it) {
+  DeploymentSpec deployment;
+  deployment.kv_cache.gpu_share = 0.9;
+  const MemoryPlan plan = plan_memory(model("deepseek-v4-pro"), rack("hgx-b200"), dep(8), EngineRole::aggregated, deployment);
+  BOOST_CHECK_CLOSE(plan.kv_pool_bytes, 0.9 * plan.memory_bytes - plan.used_bytes, 1e-9);
+  deployment.kv_cache.gpu_share = 0.5;  // less than the weights
+  BOOST_CHECK_EQUAL(plan_memory(model("deepseek-v4-pro"), rack("hgx-b200"), dep(8), EngineRole::aggregated, deployment).kv_pool_bytes, 0);
+}

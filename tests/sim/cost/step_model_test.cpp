@@ -189,3 +189,18 @@ BOOST_AUTO_TEST_CASE(lost_nvlink_planes_slow_the_exchange) {
   half.link_share = 0.5;
   BOOST_CHECK_GT(total(half, "1*8K@8K"), total(c, "1*8K@8K"));
 }
+
+BOOST_AUTO_TEST_CASE(ranks_padded_to_the_largest_pay_for_its_experts_and_a_larger_iteration_is_not_padded) {
+  StepContext c = context("deepseek-v4-pro", "b200", 8);
+  std::vector<RankBatch> ranks = batch(c, "64*1@8K");
+  ranks[2] = batch(c, "1*2K@8K").front();
+  const StepTime free = make_step_model(c)->step(ranks);
+  c.host.padded_tokens.count = 2048;
+  const auto padding = make_step_model(c);
+  const StepTime padded = padding->step(ranks), whole = padding->step(batch(c, "1*2K@8K"));
+  BOOST_CHECK_GT(padded.moe_s, 1.2 * free.moe_s);
+  BOOST_CHECK_CLOSE(padded.moe_s, whole.moe_s, 1e-6);
+  BOOST_CHECK_EQUAL(padded.attention_s, free.attention_s);
+  c.host.padded_tokens.count = 2047;
+  BOOST_CHECK_EQUAL(make_step_model(c)->step(ranks).moe_s, free.moe_s);
+}

@@ -202,3 +202,22 @@ BOOST_AUTO_TEST_CASE(a_branch_out_of_the_middle_of_a_grown_segment_holds_nothing
   BOOST_TEST(cache.pinned_tokens() == 0);
   cache.check();
 }
+
+BOOST_AUTO_TEST_CASE(what_a_request_leaves_takes_room_until_it_is_the_least_recent) {
+  KvCache cache(10 * block);
+  const std::vector<HashRun> first{{0, 4}}, second{{100, 4}};
+  play_request(cache, 1, first);
+  cache.leave(2 * block);
+  BOOST_TEST(cache.used_tokens() == 6 * block);
+  play_request(cache, 2, second);  // 10 blocks: all room is taken
+  cache.check();
+  play_request(cache, 3, std::vector<HashRun>{{200, 4}});  // the oldest path goes, not what was left after it
+  cache.check();
+  BOOST_TEST(cache.matched_blocks(1, first) == 0u);
+  BOOST_TEST(cache.used_tokens() == 10 * block);
+  play_request(cache, 4, std::vector<HashRun>{{300, 2}});  // and then what was left
+  BOOST_TEST(cache.matched_blocks(2, second) == 4u);
+  cache.leave(11 * block);  // too large: nothing happens
+  BOOST_TEST(cache.matched_blocks(2, second) == 4u);
+  cache.check();
+}

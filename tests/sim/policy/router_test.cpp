@@ -85,3 +85,21 @@ BOOST_AUTO_TEST_CASE(a_hand_over_goes_to_the_decode_rank_with_least_that_has_roo
   BOOST_TEST(pick_decode_rank(ranks, BalancePolicy::tokens, 3, 40) == 1);   // rank 0 holds its three
   BOOST_TEST(pick_decode_rank(ranks, BalancePolicy::tokens, 4, 501) == -1);
 }
+
+BOOST_AUTO_TEST_CASE(a_hash_sends_sessions_everywhere_and_keeps_each_at_its_target_but_one_that_is_down) {
+  auto router = make_router(RouterPolicy::session_hash, {});
+  std::vector<TargetLoad> loads(4);
+  Caches caches;
+  std::vector<int> sessions(4);
+  for (std::uint32_t play = 0; play < 400; ++play) {
+    const std::uint32_t target = router->pick({.play = play, .runs = {}}, loads, caches);
+    ++sessions[target];
+    loads[target].queued_tokens = 1e9;
+    BOOST_TEST(router->pick({.play = play, .runs = {}}, loads, caches) == target);
+    loads[target].queued_tokens = 0;
+  }
+  for (const int n : sessions) BOOST_TEST((n > 60 && n < 140));  // 100 +- 9
+  const std::uint32_t home = router->pick({.play = 1, .runs = {}}, loads, caches);
+  loads[home].down = true;
+  BOOST_TEST(router->pick({.play = 1, .runs = {}}, loads, caches) != home);
+}
