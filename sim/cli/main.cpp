@@ -1,5 +1,6 @@
 // The command line: finds the verb, runs it, and turns what went wrong into an exit code.
 #include <fmt/core.h>
+#include <sys/auxv.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -70,7 +71,9 @@ int main(int argc, char** argv) {
 
   rackcast::Program program;
   std::error_code code;
-  program.executable_dir = std::filesystem::read_symlink("/proc/self/exe", code).parent_path().string();
+  std::filesystem::path executable = std::filesystem::read_symlink("/proc/self/exe", code);
+  if (code) executable = std::filesystem::canonical(reinterpret_cast<const char*>(getauxval(AT_EXECFN)), code);  // a root without /proc
+  program.executable_dir = executable.parent_path().string();
   std::map<const CLI::App*, rackcast::Action> actions;
   app.add_option("--data-dir", program.data_dir, "folder with models/, gpus/, racks/, ... (also: RACKCAST_SCENARIOS)")->type_name("DIR");
   for (const rackcast::Verb& verb : rackcast::verbs()) {
