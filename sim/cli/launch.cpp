@@ -51,8 +51,6 @@ void vllm_v4(const PublishedRow& row, Launch& launch) {
   const bool drafts = row.draft_tokens.value_or(0) > 0;
   if (row.gpu == "b200") launch.prompt_tokens = drafts ? 2 * row.input_tokens : row.input_tokens == 8192 && row.concurrency <= 128 ? row.input_tokens : 2048;
   if (row.gpu == "b300") launch.prompt_tokens = dep(*row.decode) ? 2048 : 2 * row.input_tokens;
-  // max-num-batched-tokens holds the answers' tokens, too.
-  if (dep(*row.decode)) launch.prompt_tokens -= std::min(launch.prompt_tokens / 2, (1 + row.draft_tokens.value_or(0)) * row.concurrency / row.decode->gpus_each);
   // Graphs of prompts, too (FULL_AND_PIECEWISE, max-cudagraph-capture-size 2048): all ranks run the size of the largest.
   if (dep(*row.decode)) launch.padded_tokens = 2048;
 }
@@ -60,12 +58,31 @@ void vllm_v4(const PublishedRow& row, Launch& launch) {
 // dsv4_fp4_b200_vllm_mtp.sh and its b300 twin under single_node/agentic (2026-08). A finished request leaves its window and
 // compressor states in blocks of the pool: 26 of V4-Pro (two groups of windows and one of each compressor, of blocks of 64, 4
 // and 8 tokens, for the last 128 tokens and a block more for the draft), 1,308,672 B each (vLLM PR #48993, issue #54703).
+// Weights and all else leave 26.46 GiB of 0.90 x 189,471 MiB on GB200 there: 5.0 GB less than weights and activations alone.
+constexpr double other_buffers_gb = 5.0;
 void vllm_agentx(const PublishedRow& row, Launch& launch) {
   if (row.model.find("V4.1") != std::string::npos) return;
   launch.gpu_share = row.gpu == "b200" ? 0.90 : dep(*row.decode) && row.decode->gpus_each == 8 ? 0.92 : 0.95;
+  if (dep(*row.decode)) launch.gpu_share -= other_buffers_gb / (row.gpu == "b200" ? 192.3 : row.gpu == "gb200" ? 198.7 : 288.0);
   constexpr double block_mb = 1.308672, blocks = 26;
   launch.kept_state_mb = block_mb * blocks;
-  if (dep(*row.decode)) launch.prompt_tokens = row.gpu == "b300" && row.decode->gpus_each == 8 ? 16384 : 8192;
+  if (!dep(*row.decode)) return;
+  launch.prompt_tokens = row.gpu == "b300" && row.decode->gpus_each == 8 ? 16384 : 8192;
+  // Since then: --prefill-schedule-interval 8, --long-prefill-token-threshold 512.
+  if (row.date >= (row.gpu == "b300" ? "2026-08-11" : "2026-08-17")) {
+    launch.answer_iterations = 8 - 1;
+    launch.prompt_chunk = 512;
+  }
+}
+
+// SGLang's of V4.1-Flash (InferenceX pulls #3341, #3342, #3344, #3346, 2026-09-21): --prefill-decode-interval, static memory,
+// prompt chunks.
+void sglang_agentx_v41(const PublishedRow& row, Launch& launch) {
+  if (row.date < "2026-09-21") return;
+  const bool b300_wide = row.gpu == "b300" && row.decode->gpus_each == 2 && row.concurrency >= 32;
+  launch.answer_iterations = b300_wide ? 4 : 16;
+  launch.gpu_share = b300_wide ? 0.85 : row.gpu == "b300" || row.gpu == "h200" ? 0.70 : 0.80;
+  launch.prompt_tokens = row.gpu == "gb300" && row.decode->gpus_each == 2 && row.concurrency >= 64 ? 8192 : 4096;
 }
 
 // Prompt tokens that a prefill engine of a disaggregated run takes an iteration (of a rank with data-parallel attention):
@@ -113,8 +130,9 @@ int prompt_budget(const PublishedRow& row) {
 Launch launch_of(const PublishedRow& row) {
   Launch launch;
   // vLLM compiles prompts and replays them piecewise; SGLang and TensorRT-LLM run those of latent attention eagerly by default.
-  // Prefill engines of vLLM's disaggregated recipes run eagerly, too.
-  launch.prompt_graphs = row.workload != "fixed" || (row.framework == "vllm" && !row.disaggregated);
+  // Prefill engines of vLLM's disaggregated recipes run eagerly, too, and so do the prompts of its agentic launches (graphs of
+  // FULL_DECODE_ONLY), but for tensor-parallel ones on B200.
+  launch.prompt_graphs = row.framework == "vllm" && !row.disaggregated && (row.workload == "fixed" || (row.gpu == "b200" && !dep(*row.decode)));
   // Schedulers work one iteration ahead (SGLang's overlap schedule, TensorRT-LLM's overlap scheduler, vLLM's asynchronous
   // scheduling): when a request comes, the iteration after the one under way is already launched.
   launch.waited_iterations = 1;
@@ -129,6 +147,7 @@ Launch launch_of(const PublishedRow& row) {
     if (row.framework == "sglang" && row.gpu[0] == 'g' && !dep(*row.prefill)) launch.waited_iterations += 10 / 2.0;
   }
   if (row.framework == "vllm" && row.workload == "agentx" && v4(row)) vllm_agentx(row, launch);
+  if (row.framework == "sglang" && row.workload == "agentx" && row.model.find("V4.1") != std::string::npos) sglang_agentx_v41(row, launch);
   // Prompts multiplied in FP8 or BF16 meet the power cap, as such kernels do that were timed for seconds (H200, kernels/EXPERTS.md);
   // prompt engines of the models with FP4 rows keep the burst's rate in the published runs. V4's FP4 experts multiply FP8 rows.
   launch.sustained = row.workload == "fixed" && (v4(row) || !fp4(row));

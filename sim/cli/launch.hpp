@@ -10,6 +10,8 @@ struct Launch {
   int most_requests = 0;          // running in an engine; 0: no limit below the users
   double waited_iterations = 0;   // decode iterations between a request's arrival and its prompt's, beyond the one under way
   bool prompt_graphs = true;      // prompts are replayed as CUDA graphs
+  int prompt_chunk = 0;           // tokens of one prompt in an iteration; 0: as many as fit
+  int answer_iterations = 0;      // without prompts after one with them
   int padded_tokens = 0;          // CUDA graphs of up to so many tokens pad data-parallel ranks to the largest; 0: none
   bool sustained = false;         // prompts run at the clock that the power cap leaves
   double gpu_share = 0;           // of the GPU's memory for weights, activations and KV; 0: not known

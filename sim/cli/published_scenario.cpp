@@ -79,8 +79,8 @@ int machines(const PublishedEngines& e, int workers) {
 }
 
 // One engine pool in YAML.
-std::string pool(const char* role, const PublishedEngines& e, int workers, int chunk, int share) {
-  return fmt::format("  {}: {{engines: {}, {}: {}, max_batched_tokens: {}, max_requests_per_rank: {}}}\n", role, workers, dep(e) ? "dep" : "tp", e.gpus_each, chunk, share);
+std::string pool(const char* role, const PublishedEngines& e, int workers, int chunk, int share, const std::string& more = "") {
+  return fmt::format("  {}: {{engines: {}, {}: {}, max_batched_tokens: {}, max_requests_per_rank: {}{}}}\n", role, workers, dep(e) ? "dep" : "tp", e.gpus_each, chunk, share, more);
 }
 
 // Prefill engines so that prefill is not what limits the closed loop: requests/s that decode asks for (batch of an even
@@ -160,13 +160,16 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
       text += fmt::format("  kv_transfer: {{control: {} us}}\n", hand_over_us);
     } else {
       const int most = most_requests(row, decode_workers, lanes);
-      text += pool("aggregated", *row.decode, decode_workers, chunk, launch.most_requests > 0 ? std::min(most, launch.most_requests) : most);
+      std::string more;
+      if (launch.prompt_chunk > 0) more += fmt::format(", prompt_chunk: {}", launch.prompt_chunk);
+      if (launch.answer_iterations > 0) more += fmt::format(", answer_iterations: {}", launch.answer_iterations);
+      text += pool("aggregated", *row.decode, decode_workers, chunk, launch.most_requests > 0 ? std::min(most, launch.most_requests) : most, more);
     }
     std::string host;
     if (!launch.prompt_graphs) host = "prompt_graphs: false";
     if (launch.padded_tokens > 0) host += fmt::format("{}padded_tokens: {}", host.empty() ? "" : ", ", launch.padded_tokens);
     if (!host.empty()) text += "  host: {" + host + "}\n";
-    if (launch.gpu_share > 0) text += fmt::format("  kv_cache: {{gpu_share: {}{}}}\n", launch.gpu_share, launch.kept_state_mb > 0 ? fmt::format(", kept_state: {} MB", launch.kept_state_mb) : "");
+    if (launch.gpu_share > 0) text += fmt::format("  kv_cache: {{gpu_share: {:.3f}{}}}\n", launch.gpu_share, launch.kept_state_mb > 0 ? fmt::format(", kept_state: {:.1f} MB", launch.kept_state_mb) : "");
 
     // Their router binds every turn of a conversation to the data-parallel rank that its hash names (consistent_hash).
     if (row.workload == "agentx" && dep(*row.decode)) text += "  router: {policy: session_hash}\n";
@@ -174,7 +177,7 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
     if (draft > 0) text += fmt::format("  speculation: {{draft_tokens: {}, acceptance_length: {}}}\n", draft, acceptance_length(row, draft));
     const char* experts = launch.experts_balanced || !(dep(*row.decode) || (row.prefill && dep(*row.prefill))) ? "" : expert_load;
     if (row.workload == "agentx")
-      text += fmt::format("workload: {{kind: agentx, trace: generated-v1.0, concurrency: {}{}}}\n", row.concurrency, experts);
+      text += fmt::format("workload: {{kind: agentx, trace: generated-v1.0, concurrency: {}, duration: 1 h{}}}\n", row.concurrency, experts);
     else
       text += fmt::format("workload: {{kind: closed_loop, concurrency: {}, requests: {}, warmup_count: 0, duration: 100 h, input: {}, output: {}, range_ratio: {}{}}}\n",
                           row.concurrency, 10 * row.concurrency, row.input_tokens, row.output_tokens, row.range_ratio, experts);

@@ -28,6 +28,8 @@ PoolOptions pool_of(const Scenario& s, const BuiltPool& built, EngineRole role) 
   shape.ranks = spec.dep > 0 ? shape.gpus : 1;
   shape.limits.tokens = static_cast<std::uint32_t>(spec.max_batched_tokens.count);
   shape.limits.requests = static_cast<std::uint32_t>(spec.max_requests_per_rank);
+  shape.limits.prompt_tokens = static_cast<std::uint32_t>(spec.prompt_chunk.count);
+  shape.limits.answer_iterations = static_cast<std::uint32_t>(spec.answer_iterations);
   shape.kv_tokens = static_cast<std::int64_t>(built.memory.kv_capacity_tokens);
   shape.kv_fixed_tokens = static_cast<std::int64_t>(std::ceil(built.memory.kv_fixed_bytes / built.memory.kv_bytes_per_token));
   shape.kv_left_tokens = static_cast<std::int64_t>(s.deployment.kv_cache.kept_state.value() / built.memory.kv_bytes_per_token);

@@ -68,8 +68,10 @@ bool ServingEngine::begin(double now_s, double& duration_s) {
     if (shape_.adaptive_verify && decoding_ > 0) choose_verify_length();
     fill_decode(1 + verify_);
   }
+  const bool answers_only = decoding_ > 0 && since_prompts_ < shape_.limits.answer_iterations;
   if (has_prefill())
-    for (std::uint32_t r = 0; r < shape_.ranks; ++r) compose_prefill(r);
+    for (std::uint32_t r = 0; r < shape_.ranks; ++r) compose_prefill(r, answers_only);
+  since_prompts_ = chunks_.empty() ? std::min(since_prompts_, shape_.limits.answer_iterations) + 1 : 0;
   StepTime time;
   ExpertLoad drawn;
   if (decoding_ == 0 && chunks_.empty()) {
@@ -238,12 +240,12 @@ void ServingEngine::end(double now_s) {
 }
 
 // Prompts under way first, then new ones, under what the rank's decode tokens leave of the budget.
-void ServingEngine::compose_prefill(std::uint32_t r) {
+void ServingEngine::compose_prefill(std::uint32_t r, bool answers_only) {
   Rank& rank = ranks_[r];
   RankBatch& batch = batch_[r];
   batch.prefill_tokens = batch.prefill_requests = batch.prefill_context = batch.prefill_query_context = 0;
   batch.prefill_tail_tokens = batch.prefill_tail_query_context = 0;
-  std::uint32_t budget = prefill_budget(shape_.limits, static_cast<std::uint32_t>(batch.decode_tokens));
+  std::uint32_t budget = answers_only ? 0 : prefill_budget(shape_.limits, static_cast<std::uint32_t>(batch.decode_tokens));
   for (RequestId id = rank.prefilling.head; id != no_request && budget > 0;) {
     const RequestId next = arena_[id].next;
     budget -= schedule_chunk(id, rank, r, budget);
@@ -263,7 +265,7 @@ void ServingEngine::compose_prefill(std::uint32_t r) {
 // The next chunk of a prompt. Its blocks are visible to requests that are scheduled later: one GPU works in order.
 std::uint32_t ServingEngine::schedule_chunk(RequestId id, Rank& rank, std::uint32_t r, std::uint32_t budget) {
   Request& request = arena_[id];
-  const std::uint32_t tokens = chunk_tokens(request.prompt_tokens - request.computed_tokens, budget);
+  const std::uint32_t tokens = chunk_tokens(request.prompt_tokens - request.computed_tokens, budget, shape_.limits.prompt_tokens);
   request.computed_tokens += tokens;
   request.scheduled_tokens += tokens;
   if (shape_.prefix_cache && !request.ask.runs.empty()) {

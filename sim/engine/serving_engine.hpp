@@ -160,7 +160,7 @@ class ServingEngine {
   void post_descriptors();
   void fill_decode(double query_tokens);
   void choose_verify_length();
-  void compose_prefill(std::uint32_t r);
+  void compose_prefill(std::uint32_t r, bool answers_only);
   bool admit(RequestId id, Rank& rank, std::uint32_t r);
   std::uint32_t schedule_chunk(RequestId id, Rank& rank, std::uint32_t r, std::uint32_t budget);
   void start_decoding(RequestId id);
@@ -177,6 +177,7 @@ class ServingEngine {
 
   std::uint32_t index_;
   EngineShape shape_;
+  std::uint32_t since_prompts_ = 0xffffffffU;  // iterations; starts beyond any limit
   const StepModel& own_model_;
   const StepModel* model_ = &own_model_;
   const Acceptance& acceptance_;

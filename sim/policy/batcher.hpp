@@ -12,6 +12,8 @@ namespace rackcast {
 struct BatchLimits {
   std::uint32_t tokens = 16384;   // of one iteration of one DP rank
   std::uint32_t requests = 256;   // being prefilled or decoded on one DP rank
+  std::uint32_t prompt_tokens = 0;      // of one prompt in an iteration; 0: as the budget has room
+  std::uint32_t answer_iterations = 0;  // without prompts after one with them, while the engine has answers to make
 };
 
 // Prompt tokens that fit beside the rank's decode tokens.
@@ -19,7 +21,9 @@ inline std::uint32_t prefill_budget(const BatchLimits& limits, std::uint32_t dec
   return limits.tokens > decode_tokens ? limits.tokens - decode_tokens : 0;
 }
 
-inline std::uint32_t chunk_tokens(std::uint32_t remaining, std::uint32_t budget) { return std::min(remaining, budget); }
+inline std::uint32_t chunk_tokens(std::uint32_t remaining, std::uint32_t budget, std::uint32_t most = 0) {
+  return std::min({remaining, budget, most > 0 ? most : budget});
+}
 
 // KV tokens that a request must find free to start: its whole life when a full cache makes requests wait, only its
 // prompt when a full cache preempts.

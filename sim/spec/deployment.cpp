@@ -41,6 +41,10 @@ void fields(Visitor& v, EngineSpec& e) {
       .require(e.max_batched_tokens.count > 0 && e.max_batched_tokens.count <= std::int64_t{1} << 30, "must be 1 to 1024M");
   v.field("max_requests_per_rank", e.max_requests_per_rank, "running requests: per rank for dep, per engine for tp")
       .require(e.max_requests_per_rank > 0, "must be > 0");
+  v.field("prompt_chunk", e.prompt_chunk, "tokens of one prompt in an iteration; 0: as max_batched_tokens has room")
+      .require(e.prompt_chunk.count >= 0 && e.prompt_chunk.count <= std::int64_t{1} << 30, "must be 0 to 1024M");
+  v.field("answer_iterations", e.answer_iterations, "iterations without prompts after one with them, while there are answers to make")
+      .require(e.answer_iterations >= 0, "must be >= 0");
   v.choice("path", e.path, engine_paths, "kernels of small steps")
       .require(e.path == EnginePath::standard || e.tp > 0, "low_latency is for tensor-parallel engines: give tp");
   v.field("cost", e.cost, "cost file (costs/); empty: the one named like the GPU");

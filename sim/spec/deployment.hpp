@@ -33,6 +33,8 @@ struct EngineSpec {
   int tp = 0;                         // tensor parallel over this many ranks
   Tokens max_batched_tokens{16384};   // prefill token budget of one iteration: per rank for DEP, per engine for TP
   int max_requests_per_rank = 256;    // running requests; per rank for DEP, per engine for TP
+  Tokens prompt_chunk{0};             // of one prompt in an iteration; 0: as the budget has room
+  int answer_iterations = 0;          // without prompts after one with them, while there are answers to make
   EnginePath path = EnginePath::standard;
   std::string cost;                   // cost file; empty = the GPU's name
   int ranks() const { return dep > 0 ? dep : tp; }

@@ -144,3 +144,14 @@ BOOST_AUTO_TEST_CASE(a_rack_short_of_prefill_memory_gives_all_its_kv_space_back)
   BOOST_TEST(outcome.evicted_tokens > 0);
   BOOST_TEST(outcome.finished_measured > 1000U);
 }
+
+BOOST_AUTO_TEST_CASE(iterations_for_answers_between_prompts_make_tokens_come_sooner_and_prompts_wait) {
+  const std::string one = "deployment:\n  aggregated: {engines: 1, dep: 8, max_batched_tokens: 2K}\n";
+  const auto free = run(scenario(one, closed))["metrics"];
+  const auto held = run(scenario(one, closed, {"deployment.aggregated.answer_iterations=8"}))["metrics"];
+  BOOST_TEST(held["tpot_mean_s"].get<double>() < 0.9 * free["tpot_mean_s"].get<double>());
+  BOOST_TEST(held["ttft_mean_s"].get<double>() > 1.5 * free["ttft_mean_s"].get<double>());
+  BOOST_TEST(held["requests_completed"] == free["requests_completed"]);
+  const auto chunked = run(scenario(one, closed, {"deployment.aggregated.prompt_chunk=256"}))["metrics"];
+  BOOST_TEST(chunked["ttft_mean_s"].get<double>() > 1.5 * free["ttft_mean_s"].get<double>());
+}
