@@ -19,7 +19,7 @@ if [ ! -e "$simgrid/lib/libsimgrid.so" ]; then
   cmake -S "$(echo "$work"/simgrid-*/)" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_DISABLE_FIND_PACKAGE_Boost_context=ON \
     -Denable_smpi=OFF -Denable_ns3=OFF -Denable_python=OFF -Denable_java=OFF -Denable_msg=OFF -Denable_fortran=OFF -Denable_lto=OFF
   cmake --build "$work/build" --target simgrid
-  cmake --install "$work/build" --prefix "$simgrid"
+  cmake --install "$work/build" --prefix "$simgrid" --strip
   cp "$work/debian/copyright" "$simgrid/copyright"
 fi
 

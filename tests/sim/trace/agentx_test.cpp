@@ -309,6 +309,14 @@ BOOST_AUTO_TEST_CASE(generated_sessions_ask_for_9_to_13_thousand_tokens_per_lane
 }
 
 // One session pauses for 100 s, a second one for 4,000 s, which the guard cuts to 300 s.
+BOOST_AUTO_TEST_CASE(lanes_that_hardly_pause_ask_for_much_and_the_estimate_ends) {
+  const Trace trace = generate_trace(agentx_v1_shape(), 1);
+  const auto demand = [&](double cap_s) { return lane_demand({.trace = &trace, .lanes = 8, .tree_idle_cap_s = cap_s}, 3600).tokens_per_s; };
+  const double hardly = demand(1e-9);
+  BOOST_TEST((hardly > 1000 * demand(300) && std::isfinite(hardly)));
+  BOOST_TEST(std::isinf(demand(1e-300)));  // time stands still
+}
+
 BOOST_AUTO_TEST_CASE(a_sessions_demand_is_its_tokens_over_its_pauses) {
   const auto session = [](const std::string& id, const std::string& requests) { return R"({"id":")" + id + R"(","block_size":64,"requests":[)" + requests + "]}\n"; };
   const Trace trace = read_trace_text("t", session("a", request(0, 10, 5) + "," + request(105, 12, 1)) + session("b", request(0, 3, 1) + "," + request(4001, 4, 1)));
