@@ -190,6 +190,7 @@ void add_running(CLI::App& verb, Options& options, std::string& budget) {
 int dispatch(int argc, char** argv) {
   CLI::App app{"Measures the kernels of a model server on this machine's GPU.\nExample: rackcast-calib run --quick --out h200.jsonl"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", RACKCAST_VERSION);
   Options options;
   std::string budget;
   CLI::App* list_verb = app.add_subcommand("list", "Families; with --family also their axes and shapes. Needs no driver");
