@@ -125,14 +125,21 @@ int prompt_budget(const PublishedRow& row) {
   return 0;
 }
 
+// vLLM captures graphs of up to 2 x max-num-seqs and at most 512 tokens, so that iterations with longer prompts are launched
+// kernel by kernel. Launches with max-cudagraph-capture-size 2048: Kimi-K2.5 in FP4 on B200 since 2026-04-20 (pull #1047), V4.
+bool vllm_captures(const PublishedRow& row, const Launch& launch) {
+  constexpr int captured = 2048, by_default = 512;
+  const bool wide = v4(row) || (row.gpu == "b200" && fp4(row) && row.date >= "2026-04-20");
+  return std::min(row.input_tokens, launch.prompt_tokens) <= (wide ? captured : by_default);
+}
+
 }  // namespace
 
 Launch launch_of(const PublishedRow& row) {
   Launch launch;
-  // vLLM compiles prompts and replays them piecewise; SGLang and TensorRT-LLM run those of latent attention eagerly by default.
-  // Prefill engines of vLLM's disaggregated recipes run eagerly, too, and so do the prompts of its agentic launches (graphs of
-  // FULL_DECODE_ONLY), but for tensor-parallel ones on B200.
-  launch.prompt_graphs = row.framework == "vllm" && !row.disaggregated && (row.workload == "fixed" || (row.gpu == "b200" && !dep(*row.decode)));
+  // SGLang and TensorRT-LLM run prompts of latent attention eagerly by default. So do prefill engines of vLLM's disaggregated
+  // recipes and its agentic launches (graphs of FULL_DECODE_ONLY), but for tensor-parallel ones on B200.
+  launch.prompt_graphs = row.framework == "vllm" && !row.disaggregated && row.workload != "fixed" && row.gpu == "b200" && !dep(*row.decode);
   // Schedulers work one iteration ahead (SGLang's overlap schedule, TensorRT-LLM's overlap scheduler, vLLM's asynchronous
   // scheduling): when a request comes, the iteration after the one under way is already launched.
   launch.waited_iterations = 1;
@@ -140,6 +147,7 @@ Launch launch_of(const PublishedRow& row) {
     if (row.framework == "sglang") sglang(row, launch);
     if (row.framework == "trtllm") tensorrt_llm(row, launch);
     if (row.framework == "vllm" && v4(row)) vllm_v4(row, launch);
+    if (row.framework == "vllm") launch.prompt_graphs = vllm_captures(row, launch);
   }
   if (row.disaggregated && row.workload == "fixed") {
     if (const int tokens = prompt_budget(row); tokens > 0) launch.prompt_tokens = tokens;

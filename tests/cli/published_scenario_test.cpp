@@ -42,8 +42,10 @@ BOOST_AUTO_TEST_CASE(sglang_runs_as_many_requests_as_its_launch_allows) {
   BOOST_TEST(has(drafting, "max_batched_tokens: 16384, max_requests_per_rank: 512"));
 }
 
-BOOST_AUTO_TEST_CASE(vllm_replays_prompts_as_graphs_and_the_others_launch_them_kernel_by_kernel) {
+BOOST_AUTO_TEST_CASE(vllm_replays_prompts_as_graphs_where_its_launch_captures_such_and_the_others_launch_them_kernel_by_kernel) {
   BOOST_TEST(!has(scenario_of("2026-04-20,Kimi-K2.5,fp4,b200,vllm,1k1k,none,0,,,4,1w TP4 EP1 dpa=0,4,4"), "prompt_graphs"));
+  BOOST_TEST(has(scenario_of("2026-04-19,Kimi-K2.5,fp4,b200,vllm,1k1k,none,0,,,4,1w TP4 EP1 dpa=0,4,4"), "prompt_graphs: false"));
+  BOOST_TEST(has(scenario_of("2026-04-20,Kimi-K2.5,fp4,b200,vllm,8k1k,none,0,,,4,1w TP4 EP1 dpa=0,4,4"), "prompt_graphs: false"));
   BOOST_TEST(has(scenario_of("2026-03-25,DeepSeek-R1-0528,fp8,h200,sglang,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4"), "prompt_graphs: false"));
 }
 
