@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rackcast {
@@ -55,10 +56,17 @@ MetricErrors errors_of(const std::vector<ValidationItem>& items, const std::stri
 // Share of pairs of items of one metric that prediction and publication order alike; nullopt below two items.
 std::optional<double> rank_agreement(const std::vector<ValidationItem>& items);
 
-// Widens an item's band (of parameter draws) by what predictions of published runs missed beside their parameters: software of
-// another date, waits that no launch script shows, speculation that the row does not say. Independent parts add as squares of
-// logarithms. Metrics without a known error keep their band.
-void add_model_error(ValidationItem& item, bool speculation_said);
+// What a prediction's error is known to depend on.
+struct RunKind {
+  bool speculation_said = false;  // by the row itself
+  std::string_view framework;     // trtllm, sglang, vllm; empty: any
+  double waited = 0;              // predicted share of a request's time before its first token
+};
+
+// Widens an item's band (of parameter draws) to what predictions of published runs of its kind missed: software of another
+// date, waits that no launch script shows, speculation that the row does not say. What they missed holds the parameters'
+// error, too, so the wider of the two counts, not their sum. Metrics without a known error keep their band.
+void add_model_error(ValidationItem& item, const RunKind& kind);
 
 // Share of unfitted items whose published figure lies in [lo, hi] widened by its spread from run to run.
 std::optional<double> inside_band(const std::vector<ValidationItem>& items);

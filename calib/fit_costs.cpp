@@ -14,7 +14,7 @@ std::vector<double> prior_of(const CostSpec& costs, const Form& form, const std:
   std::vector<double> values;
   for (const Parameter& p : form.parameters) {
     const CostParameter* known = costs.find(family, std::string(p.name), model);
-    const double middle = p.positive ? std::sqrt(p.low * p.high) : 0;
+    const double middle = p.optional ? 0 : p.positive ? std::sqrt(p.low * p.high) : 0;
     values.push_back(known ? std::clamp(known->value, p.low, p.high) : middle);
   }
   return values;
@@ -73,11 +73,12 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
       if (!out.form.empty()) result.notes.push_back(fmt::format("{}: form is now '{}', was '{}'", family, named, out.form));
       out.form = named;
     }
-    if (out.form.empty()) out.form = form.name;
+    if (out.form.empty() || (named.empty() && form.name != exchange_form.name)) out.form = form.name;
     for (const FittedParameter& p : fit.parameters) {
       if (!p.fallback.empty()) {
         result.notes.push_back(fmt::format("{}.{}: {}, prior kept", family, p.name, p.fallback));
-        if (prior.find(family, p.name, model)) continue;
+        const bool optional = std::any_of(form.parameters.begin(), form.parameters.end(), [&](const Parameter& x) { return x.name == p.name && x.optional; });
+        if (optional || prior.find(family, p.name, model)) continue;
       }
       CostParameter& parameter = out.parameters[p.name];
       write_parameter(parameter, p, fit, is_rate(p.name) || p.name == "t0_us" || p.name == "alpha_us");

@@ -31,15 +31,15 @@ double percentile(std::vector<double> values, double share) {
 double cross_validated(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& start,
                        const std::vector<bool>& fixed, const FamilyFitOptions& options) {
   const int n = static_cast<int>(points.size());
-  if (n < 2 * options.folds) return 0;
+  const int folds = n < 2 * options.folds ? n : options.folds;  // few points: one out at a time
   std::vector<int> order(points.size());
   std::iota(order.begin(), order.end(), 0);
   std::mt19937_64 random(options.seed);
   for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random() % (i + 1)]);
   std::vector<double> all;
-  for (int fold = 0; fold < options.folds; ++fold) {
+  for (int fold = 0; fold < folds; ++fold) {
     std::vector<int> train, test;
-    for (int i = 0; i < n; ++i) (i % options.folds == fold ? test : train).push_back(order[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < n; ++i) (i % folds == fold ? test : train).push_back(order[static_cast<std::size_t>(i)]);
     const Solution found = solve(form, points, train, start, fixed, {.starts = 2, .seed = options.seed});
     for (const double error : errors(form, points, test, found.theta)) all.push_back(error);
   }
@@ -66,7 +66,7 @@ std::string why_not(const Parameter& p, double value, double lo, double hi, cons
   const double from_low = p.positive ? std::log(value / p.low) : value - p.low;
   const double from_high = p.positive ? std::log(p.high / value) : p.high - value;
   // p = 1 (additive) and p = 8 (the larger) are meaningful ends, not failures
-  if (p.name != "p" && (from_low < 1e-3 * span || from_high < 1e-3 * span)) return "at its bound";
+  if (p.name != "p" && ((from_low < 1e-3 * span && !p.low_end) || from_high < 1e-3 * span)) return "at its bound";
   if (p.positive && p.name != "p" && hi > options.largest_spread * lo) return fmt::format("interval spans {:.1f}x", hi / lo);
   return {};
 }
@@ -77,6 +77,25 @@ bool nothing_depends(const Form& form, const std::vector<FitPoint>& points, cons
   low[k] = form.parameters[k].low;
   high[k] = form.parameters[k].high;
   return std::all_of(points.begin(), points.end(), [&](const FitPoint& x) { return form.seconds(x, low.data()) == form.seconds(x, high.data()); });
+}
+
+// Of a maximum, say, it is never the larger part.
+bool changes_nothing(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta, std::size_t k) {
+  std::vector<double> without = theta;
+  without[k] = 0;
+  return std::all_of(points.begin(), points.end(), [&](const FitPoint& x) { return form.seconds(x, theta.data()) == form.seconds(x, without.data()); });
+}
+
+// An optional parameter has no better prior than its absence: a wide interval alone does not drop it when points that were
+// left out are met better with it.
+bool earns_its_place(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta, const std::vector<double>& prior,
+                     std::vector<bool> fixed, std::size_t k, const FamilyFitOptions& options) {
+  if (!form.parameters[k].optional || prior[k] > 0) return false;
+  const double with = cross_validated(form, points, theta, fixed, options);
+  fixed[k] = true;
+  std::vector<double> without = theta;
+  without[k] = prior[k];
+  return with < 0.9 * cross_validated(form, points, without, fixed, options);
 }
 
 }  // namespace
@@ -111,7 +130,7 @@ FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, cons
   std::vector<std::vector<double>> draws;
   // Drop what the points cannot tell, one parameter at a time, and fit the others again.
   for (std::size_t round = 0; round <= prior.size(); ++round) {
-    theta = solve(form, points, all, theta, fixed, {.seed = options.seed}).theta;
+    theta = solve(form, points, all, theta, fixed, {.starts = 48, .seed = options.seed}).theta;
     draws = bootstrap(form, points, theta, fixed, options);
     std::size_t dropped = prior.size();
     double worst = 0;
@@ -119,6 +138,8 @@ FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, cons
       if (fixed[k]) continue;
       const double lo = percentile(draws[k], 0.1), hi = percentile(draws[k], 0.9);
       reasons[k] = why_not(form.parameters[k], theta[k], lo, hi, options);
+      if (form.parameters[k].optional && changes_nothing(form, points, theta, k)) reasons[k] = "at a value that changes nothing";
+      if (reasons[k].starts_with("interval") && earns_its_place(form, points, theta, prior, fixed, k, options)) reasons[k].clear();
       const double badness = reasons[k].empty() ? 0 : reasons[k][0] == 'a' ? 1e9 : hi / lo;  // a bound before a spread
       if (badness > worst) worst = badness, dropped = k;
     }

@@ -20,6 +20,11 @@ struct FitPoint {
   Basis basis = Basis::published;
   double time_s = 0;
   double flops = 0, bytes = 0;          // of the slowest rank
+  double weight_bytes = 0;              // of bytes
+  double padded_flops = 0;              // of tiles that are full only in part (experts)
+  double depth = 0;                     // steps of K that one tile makes; of experts: times its share of 128 rows
+  bool repeated = false;                // timed again and again on the same data
+  double cache_bytes = 0;               // L2 of the GPU, where `repeated` finds what fits
   double link_bytes = 0, reduce_bytes = 0;
   double ranks = 1;
   double units = 0;                     // rows, requests or descriptors, where a form counts them
@@ -33,6 +38,8 @@ struct Parameter {
   double low, high;         // bounds, in the file's unit
   bool positive = true;     // fitted as a logarithm; else linear
   bool by_ranks = false;    // a slope over team sizes: points of one size cannot tell it
+  bool low_end = false;     // its lower bound is a value like any other
+  bool optional = false;    // 0 where neither the points nor a cost file say otherwise
 };
 
 struct Form {
@@ -45,6 +52,6 @@ const Form& form_named(std::string_view name);
 // The form of a cost family: dense_fp8 -> roofline.
 const Form& form_of_family(std::string_view family);
 
-extern const Form roofline_form, row_form, stream_form, fused_form, exchange_form, collective_form, layer_form, linear_form, descriptor_form;
+extern const Form roofline_form, product_form, row_form, tile_form, query_form, stream_form, fused_form, exchange_form, collective_form, layer_form, linear_form, descriptor_form;
 
 }  // namespace rackcast::calib

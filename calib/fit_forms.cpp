@@ -6,7 +6,7 @@ namespace rackcast::calib {
 
 namespace {
 
-const Form* const forms[] = {&roofline_form, &row_form, &stream_form, &fused_form, &exchange_form,
+const Form* const forms[] = {&roofline_form, &product_form, &row_form, &tile_form, &query_form, &stream_form, &fused_form, &exchange_form,
                              &collective_form, &layer_form, &linear_form, &descriptor_form};
 
 struct FamilyForm {
@@ -14,8 +14,8 @@ struct FamilyForm {
   std::string_view form;
 };
 constexpr FamilyForm family_forms[] = {
-    {"dense_", "roofline"}, {"attention_latent", "rows"}, {"attention_", "roofline"}, {"indexer", "roofline"}, {"moe_fused", "fused"},
-    {"moe_", "rows"},   {"small", "stream"},        {"mhc", "stream"},       {"topk", "stream"},
+    {"dense_", "product"}, {"attention_latent", "rows"}, {"attention_mla_prefill", "queries"}, {"attention_", "roofline"}, {"indexer", "roofline"}, {"moe_fused", "fused"},
+    {"moe_fp4", "tiles"}, {"moe_", "rows"},   {"small", "stream"},        {"mhc", "stream"},       {"topk", "stream"},
     {"route", "stream"},    {"engram_", "stream"},      {"a2a_", "exchange"},    {"all_reduce", "collective"},
     {"nccl_", "collective"}, {"deepep_", "exchange"},
     {"composite", "layer"}, {"host", "linear"},         {"kv_transfer", "descriptors"},

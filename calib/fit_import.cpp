@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cctype>
+#include <filesystem>
 
 #include "sim/base/error.hpp"
 
@@ -119,6 +120,7 @@ Imported import_points(const std::string& path) {
     import_measurements(path, out);
     return out;
   }
+  if (std::error_code failed; !std::filesystem::is_regular_file(path, failed)) throw UserError(path + ": is not a file that can be read");
   if (!ends(".csv") && is_nccl_tests(path)) {
     import_nccl_tests(path, out);
     return out;

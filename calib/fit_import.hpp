@@ -13,6 +13,7 @@ namespace rackcast::calib {
 struct Imported {
   std::vector<FitPoint> points;
   std::map<std::string, int> left_out;  // reason -> rows
+  std::map<std::string, std::pair<std::string, int>> models;  // that rows name -> file and line of the first one
 };
 
 struct CsvImporter {

@@ -1,5 +1,6 @@
 // Steps of a live engine without overlapped scheduling: what the wall clock holds beyond the GPU's time is the host's.
 #include "calib/fit_import.hpp"
+#include "sim/base/error.hpp"
 
 namespace rackcast::calib {
 
@@ -12,6 +13,9 @@ void import_engine_log(const CsvTable& t, Imported& out) {
       ++out.left_out[p.gpu.empty() ? "GPU that we have no file for" : "a number is missing"];
       continue;
     }
+    if (*requests < 0) throw UserError(t.file(), t.line(row), 0, "requests", "must be >= 0");
+    if (*gpu_us <= 0) throw UserError(t.file(), t.line(row), 0, "gpu_us", "must be > 0");
+    if (*wall_us <= 0) throw UserError(t.file(), t.line(row), 0, "wall_us", "must be > 0");
     if (*wall_us <= *gpu_us) {
       ++out.left_out[std::string(hidden_host_time)];
       continue;

@@ -1,6 +1,10 @@
 // Tables of expert dispatch and combine, as DeepEP's and CollectiveX's benchmarks print them, one row a point: gpu, part
 // (dispatch or combine), ranks, tokens (of a rank), hidden, topk, experts, bytes_per_value, latency_us; `mode` is unique
 // (a token once to each rank that needs it: DeepEP normal, HybridEP, one-sided) or copies (once per expert: low latency).
+#include <fmt/core.h>
+
+#include <cmath>
+
 #include "calib/fit_import.hpp"
 #include "calib/fit_work.hpp"
 #include "sim/base/error.hpp"
@@ -21,6 +25,13 @@ void import_exchange_table(const CsvTable& t, Imported& out) {
       if (!value || *value <= 0) throw UserError(t.file(), t.line(row), 0, column, "must be a number > 0");
       return *value;
     };
+    const auto whole = [&](const char* column, double most) {
+      const double value = number(column);
+      if (value != std::floor(value) || value > most) throw UserError(t.file(), t.line(row), 0, column, fmt::format("must be a whole number of at most {:g}", most));
+      return value;
+    };
+    const double experts = whole("experts", 65536), ranks = whole("ranks", experts);
+    if (ranks < 2) throw UserError(t.file(), t.line(row), 0, "ranks", "must be at least 2: one rank exchanges nothing");
     FitPoint p;
     p.gpu = gpu;
     // A cost file keeps one all-to-all; DeepEP's copies have a family of their own where engines use one-sided kernels.
@@ -31,7 +42,7 @@ void import_exchange_table(const CsvTable& t, Imported& out) {
     p.basis = Basis::published;
     p.source = t.has("source") && !t.text(row, "source").empty() ? t.text(row, "source") : t.file();
     p.shape = part + ", " + t.text(row, "tokens") + " tokens over " + t.text(row, "ranks") + " ranks";
-    exchange_work(p, {number("hidden"), 0, number("experts"), number("topk")}, number("tokens"), number("ranks"),
+    exchange_work(p, {number("hidden"), 0, experts, whole("topk", experts)}, number("tokens"), ranks,
                   number("hidden") * number("bytes_per_value"), mode == "unique");
     out.points.push_back(std::move(p));
   }

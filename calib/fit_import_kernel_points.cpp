@@ -147,6 +147,7 @@ void import_kernel_points(const CsvTable& t, Imported& out) {
     p.time_s = *latency * 1e-6;
     p.source = t.text(row, "source");
     p.shape = t.text(row, "shape");
+    p.repeated = true;
     std::string reason;
     try {
       reason = describe(p, t.text(row, "family"), t.text(row, "op"), t.text(row, "dtype"), ShapeText(p.shape), t.number(row, "ranks").value_or(1));

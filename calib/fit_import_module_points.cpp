@@ -4,6 +4,7 @@
 
 #include "calib/fit_import.hpp"
 #include "calib/fit_work.hpp"
+#include "sim/cost/operators.hpp"
 
 namespace rackcast::calib {
 
@@ -37,6 +38,7 @@ std::string mla(FitPoint& p, const Row& r) {
   p.family = "attention_mla_prefill";
   p.flops = batch * fresh * (past + fresh / 2) * heads * 2 * (128 + 64 + 128);
   p.bytes = batch * (past + fresh) * row_bytes;
+  p.units = batch * fresh * heads / mla_heads_of_row_ns;
   return {};
 }
 
@@ -59,9 +61,10 @@ std::string experts(FitPoint& p, const Row& r, bool both_kernels) {
 }
 
 std::string gemm(FitPoint& p, const Row& r) {
-  if (r.text("dtype") != "fp8_block") return "dense rows that the kernel tables hold too";
-  p.family = "dense_fp8";
-  gemm_work(p, r.number("m"), r.number("n"), r.number("k"), WeightType::fp8);
+  const std::string& dtype = r.text("dtype");
+  if (dtype != "bfloat16" && dtype != "fp8_block" && dtype != "nvfp4") return "dense dtype without a family";
+  p.family = dtype == "bfloat16" ? "dense_bf16" : dtype == "fp8_block" ? "dense_fp8" : "dense_fp4";
+  gemm_work(p, r.number("m"), r.number("n"), r.number("k"), dtype == "bfloat16" ? WeightType::bf16 : dtype == "fp8_block" ? WeightType::fp8 : WeightType::nvfp4);
   return {};
 }
 
@@ -95,6 +98,7 @@ void import_module_points(const CsvTable& t, Imported& out) {
     p.gpu = gpu_name(r.text("gpu"));
     p.time_s = r.number("latency_us") * 1e-6;
     p.source = r.text("source");
+    p.repeated = true;
     p.shape = r.text("op") + " " + r.text("phase") + " tokens=" + r.text("tokens") + " batch=" + r.text("batch") + " past=" + r.text("past_kv");
     const std::string reason = p.gpu.empty() ? "GPU that we have no file for" : p.time_s <= 0 ? "no time given" : describe(p, r, both_kernels.contains(r.text("gpu") + " " + r.text("dtype")));
     if (reason.empty()) out.points.push_back(p);

@@ -19,9 +19,9 @@ struct Program {
 constexpr Program programs[] = {{"all_reduce", "nccl_all_reduce", 2}, {"all_gather", "nccl_all_gather", 1},
                                 {"reduce_scatter", "nccl_reduce_scatter", 1}, {"alltoall", "nccl_alltoall", 1}};
 
-const Program* program_in(const std::string& text) {
+const Program* program_in(const std::string& text, const std::string& tail = "_perf") {
   for (const Program& p : programs)
-    if (text.find(std::string(p.name) + "_perf") != std::string::npos) return &p;
+    if (text.find(std::string(p.name) + tail) != std::string::npos) return &p;
   return nullptr;
 }
 
@@ -47,7 +47,7 @@ bool is_nccl_tests(const std::string& path) {
 void import_nccl_tests(const std::string& path, Imported& out) {
   std::ifstream in(path);
   if (!in) throw UserError(path + ": cannot be read");
-  const Program* program = program_in(path);
+  const Program* program = program_in(path.substr(path.find_last_of('/') + 1), "");  // older releases do not print it
   std::string line, gpu;
   double ranks = 0;
   int number = 0;

@@ -27,7 +27,9 @@ class Problem {
     Eigen::VectorXd u(free_count());
     for (Eigen::Index i = 0; i < u.size(); ++i) {
       const std::size_t k = free_[static_cast<std::size_t>(i)];
-      u[i] = encode(k, std::clamp(start_[k], form_.parameters[k].low, form_.parameters[k].high));
+      const auto& p = form_.parameters[k];
+      const bool absent = p.optional && start_[k] <= 0;  // start in the middle: near its lower bound nothing pulls
+      u[i] = encode(k, absent ? std::sqrt(p.low * p.high) : std::clamp(start_[k], p.low, p.high));
     }
     return u;
   }

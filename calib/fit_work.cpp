@@ -1,5 +1,9 @@
 #include "calib/fit_work.hpp"
 
+#include <algorithm>
+#include <cmath>
+
+#include "sim/cost/expert_tile.hpp"
 #include "sim/cost/experts.hpp"
 
 namespace rackcast::calib {
@@ -7,15 +11,21 @@ namespace rackcast::calib {
 void gemm_work(FitPoint& p, double m, double n, double k, WeightType type) {
   const double input = type == WeightType::bf16 ? 2 : 1;
   p.flops = 2 * m * n * k;
-  p.bytes = n * k * bytes_per_weight(type) + m * (k * input + n * 2);
+  p.weight_bytes = n * k * bytes_per_weight(type);
+  p.depth = k;
+  p.bytes = p.weight_bytes + m * (k * input + n * 2);
 }
 
 void expert_work(FitPoint& p, const ExpertLayer& l, double tokens, double ranks, WeightType type) {
   const double parameters = 3 * l.hidden * l.intermediate;
   const double rows = tokens * l.top_k / ranks;
-  const double touched = touched_slots(l.experts / ranks, l.experts, l.top_k, tokens);
+  const double slots = l.experts / ranks, touched = std::min(slots, rows);
+  const double tile = expert_tile(tokens * l.top_k / slots);
   p.flops = 2 * parameters * rows;
-  p.bytes = touched * parameters * bytes_per_weight(type) + rows * (3 * l.hidden + 2 * l.intermediate);
+  p.padded_flops = 2 * parameters * touched * tile * std::ceil(std::max(1.0, rows / touched) / tile);
+  p.depth = (l.hidden + l.intermediate) * tile / largest_expert_tile;
+  p.weight_bytes = touched * parameters * bytes_per_weight(type);
+  p.bytes = p.weight_bytes + rows * (3 * l.hidden + 2 * l.intermediate);
   p.ranks = ranks;
   p.units = tokens;  // single-rank tables pass every token through permutation
 }

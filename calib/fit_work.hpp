@@ -11,7 +11,8 @@ void gemm_work(FitPoint& point, double m, double n, double k, WeightType type);
 struct ExpertLayer {
   double hidden = 0, intermediate = 0, experts = 0, top_k = 0;
 };
-// One rank of `ranks`; tokens of the whole engine, spread evenly over experts.
+// One rank of `ranks`; tokens of the whole engine. Tables call it balanced when every expert gets equally many rows: few
+// tokens touch as many experts as they can.
 void expert_work(FitPoint& point, const ExpertLayer& layer, double tokens, double ranks, WeightType type);
 // Fused with its exchange: tokens of each rank.
 void fused_expert_work(FitPoint& point, const ExpertLayer& layer, double tokens_per_rank, double ranks, WeightType type);

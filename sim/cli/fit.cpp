@@ -3,13 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "calib/fit_costs.hpp"
 #include "calib/fit_host.hpp"
 #include "calib/fit_import.hpp"
 #include "calib/fit_layers.hpp"
+#include "calib/fit_siblings.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/output.hpp"
 #include "sim/cli/verbs.hpp"
@@ -20,7 +23,7 @@ namespace rackcast {
 namespace {
 
 struct FitOptions {
-  std::vector<std::string> files;
+  std::vector<std::string> files, only;
   std::string out, gpu, prior;
   int bootstraps = 200;
   std::uint64_t seed = 1;
@@ -40,22 +43,32 @@ std::string one_gpu(const FitOptions& o, const std::vector<calib::FitPoint>& poi
 
 // Kernel families first; then composites, on what those leave unexplained.
 calib::CostFit fit_all(const FitOptions& o, const std::string& gpu, std::vector<calib::FitPoint> points, int hidden_steps, const Catalog& catalog) {
-  const GpuSpec spec = read_yaml_as<GpuSpec>(catalog.find("gpus", gpu), catalog.read_options());
+  std::map<std::string, GpuSpec> specs;
+  for (const calib::FitPoint& p : points)
+    if (!specs.count(p.gpu)) specs[p.gpu] = read_yaml_as<GpuSpec>(catalog.find("gpus", p.gpu), catalog.read_options());
+  const GpuSpec& spec = specs.at(gpu);
+  calib::know_cache(points, specs);
   const calib::FamilyFitOptions options{.bootstraps = o.bootstraps, .largest_hbm_gbs = spec.hbm_bandwidth.value() / 1e9, .seed = o.seed};
   std::vector<calib::FitPoint> kernels, layers;
   std::set<std::string> models;
-  for (calib::FitPoint& p : points) {
+  for (const calib::FitPoint& p : points) {
     if (p.gpu != gpu) continue;
     const bool layer = p.family.rfind("composite", 0) == 0;
     if (layer) models.insert(p.model);
-    (layer ? layers : kernels).push_back(std::move(p));
+    (layer ? layers : kernels).push_back(p);
   }
+  const std::vector<std::string> helped = calib::add_siblings(kernels, points, gpu, specs);
   calib::CostFit fit = calib::fit_costs(read_costs(catalog, o.prior.empty() ? gpu : o.prior), gpu, kernels, options);
+  for (const std::string& family : helped) fit.notes.push_back(family + ": few points of this GPU; those of others joined, scaled by the specifications");
   calib::describe_host(fit, kernels, hidden_steps);
   for (const std::string& name : models)
     calib::explain_layers(layers, fit.costs, read_yaml_as<ModelSpec>(catalog.find("models", name), catalog.read_options({}, "models")), spec);
   calib::CostFit composites = calib::fit_costs(fit.costs, gpu, layers, options);
   fit.costs = std::move(composites.costs);
+  // Whole forwards were explained without any composite: those of single kinds of layers would hide what was found.
+  for (const calib::FamilyFit& f : composites.families)
+    if (f.family == "composite")
+      for (const char* kind : {"composite_window", "composite_selected", "composite_all"}) fit.costs.models[f.model].families.erase(kind);
   fit.families.insert(fit.families.end(), composites.families.begin(), composites.families.end());
   fit.notes.insert(fit.notes.end(), composites.notes.begin(), composites.notes.end());
   return fit;
@@ -104,8 +117,15 @@ int run_fit(const FitOptions& o, const Program& program) {
     fmt::print(stderr, "{}: {} points\n", file, found.points.size());
     for (const auto& [reason, rows] : found.left_out) fmt::print(stderr, "  {} rows left out: {}\n", rows, reason);
     points.insert(points.end(), found.points.begin(), found.points.end());
+    for (const auto& [model, at] : found.models)
+      try {
+        catalog.find("models", model);
+      } catch (const UserError& error) {
+        throw UserError(at.first, at.second, 0, "model", error.problems().front().rule);
+      }
     if (const auto hidden = found.left_out.find(std::string(calib::hidden_host_time)); hidden != found.left_out.end()) hidden_steps += hidden->second;
   }
+  if (!o.only.empty()) std::erase_if(points, [&](const calib::FitPoint& p) { return std::find(o.only.begin(), o.only.end(), p.family) == o.only.end(); });
   if (points.empty()) throw UserError("nothing to fit: no row of the files describes a kernel that costs are kept for");
   const std::string gpu = one_gpu(o, points);
   calib::CostFit fit = fit_all(o, gpu, std::move(points), hidden_steps, catalog);
@@ -126,6 +146,7 @@ Action setup_fit(CLI::App& app, const Program& program) {
   app.add_option("--out", o->out, "cost file to write")->required();
   app.add_option("--gpu", o->gpu, "the GPU to fit, when the files hold several");
   app.add_option("--prior", o->prior, "cost file that gives what the points do not; the GPU's own if left out");
+  app.add_option("--only", o->only, "fit only these families; the others stay as the prior has them")->type_name("FAMILY");
   app.add_option("--bootstraps", o->bootstraps, "resampled fits behind the intervals")->check(CLI::Range(20, 10000));
   add_seed(app, o->seed, "of starts, folds and resampling");
   app.add_flag("--json", o->json, "machine-readable");

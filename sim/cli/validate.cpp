@@ -43,6 +43,7 @@ struct Job {
   RunRequest request;
   std::vector<std::pair<std::size_t, std::string>> items;  // index into the suite's items, metric of the run
   bool published = false, speculation_said = false;       // a row of a table
+  std::string framework{};
   PublishedScenario waits{};  // its waits outside the run
 };
 
@@ -146,6 +147,7 @@ void add_rows(std::vector<PublishedRow> rows, const std::vector<std::string>& fi
     job.waits = scenario;
     job.published = true;
     job.speculation_said = said[i];
+    job.framework = row.framework;
     const std::vector<std::string> tags{"gpu=" + row.gpu, row.disaggregated ? "mode=disagg" : "mode=agg", row.concurrency >= 256 ? "load=high" : "load=low", "model=" + row.model};
     const auto figure = [&](const char* metric, const char* of_run, const std::optional<double>& published) {
       if (!published || *published <= 0) return;
@@ -206,7 +208,9 @@ void run_jobs(const std::vector<Job>& jobs, const ValidateOptions& options, cons
         for (std::optional<double>* value : {&item.predicted, &item.lo, &item.hi})
           if (*value) **value += wait_s;
       }
-      if (jobs[i].published) add_model_error(item, jobs[i].speculation_said);
+      const double wait_s = waited_s(jobs[i].waits, get("tpot_mean_s").value_or(0));
+      const double waited = (get("ttft_mean_s").value_or(0) + wait_s) / std::max(1e-9, get("e2e_mean_s").value_or(0) + wait_s);
+      if (jobs[i].published) add_model_error(item, {jobs[i].speculation_said, jobs[i].framework, waited});
     }
 }
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 #include "calib/fit_form.hpp"
 #include "calib/fit_import.hpp"
 #include "calib/fit_layers.hpp"
+#include "calib/fit_siblings.hpp"
 #include "sim/cost/costs.hpp"
 #include "sim/spec/gpu.hpp"
 
@@ -24,23 +26,16 @@ std::optional<double> seconds(const FitPoint& point, const CostSpec& costs) {
   for (const calib::Parameter& p : form.parameters) {
     const CostParameter* known = costs.find(point.family, std::string(p.name), point.model);
     // What a file leaves out costs nothing: a row's padding, a link's half-way size.
-    if (!known && p.name != "row_ns" && p.name != "half_mb") return std::nullopt;
+    if (!known && !p.optional && p.name != "half_mb") return std::nullopt;
     theta.push_back(known ? known->value : 0);
   }
   return form.seconds(point, theta.data());
 }
 
-// The unit whose rate a family's mma_tflops is.
-double compute_rate(const GpuSpec& gpu, const std::string& family) {
-  if (family == "dense_fp4" || family == "moe_nvfp4") return gpu.fp4.value();
-  if (family == "dense_fp8" || family == "moe_fp8" || family == "moe_fp4" || family == "moe_fused" || family == "indexer") return gpu.fp8.value();
-  return gpu.bf16.value();
-}
-
 // Efficiencies stay, limits change: rates move with the specifications, fixed times stay as they are.
 CostSpec transferred(CostSpec costs, const GpuSpec& from, const GpuSpec& to) {
   const auto scale = [&](const std::string& name, CostFamily& family) {
-    const double compute = compute_rate(from, name) > 0 ? compute_rate(to, name) / compute_rate(from, name) : 0;
+    const double compute = calib::compute_rate(from, name) > 0 ? calib::compute_rate(to, name) / calib::compute_rate(from, name) : 0;
     for (auto& [key, parameter] : family.parameters) {
       if (key == "mma_tflops") parameter.value *= compute;
       else if (key == "hbm_gbs" || key == "reduce_gbs") parameter.value *= to.hbm_bandwidth.value() / from.hbm_bandwidth.value();
@@ -81,9 +76,12 @@ void add_kernels(const SuiteSpec& spec, const std::string& data_folder, const Ca
     points.insert(points.end(), found.points.begin(), found.points.end());
   }
   const auto gpu_spec = [&](const std::string& name) { return read_yaml_as<GpuSpec>(catalog.find("gpus", name), catalog.read_options()); };
+  std::set<std::string> gpus;
+  for (const FitPoint& p : points) gpus.insert(p.gpu);
+  std::map<std::string, GpuSpec> specs;
+  for (const std::string& gpu : gpus) specs[gpu] = gpu_spec(gpu);
+  calib::know_cache(points, specs);
   if (spec.transfer.empty()) {
-    std::set<std::string> gpus;
-    for (const FitPoint& p : points) gpus.insert(p.gpu);
     for (const std::string& gpu : gpus) {
       const CostSpec costs = read_costs(catalog, gpu);
       explain(points, costs, gpu_spec(gpu), catalog);

@@ -108,7 +108,10 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
       };
       item.lo = end("_lo");
       item.hi = end("_hi");
-      add_model_error(item, said[row_of[i]]);
+      const auto number = [&](const char* key) { return m.contains(key) && m[key].is_number() ? m[key].get<double>() : 0.0; };
+      const double before_s = waited_s(scenarios[row_of[i]], number("tpot_mean_s"));
+      const double waited = (number("ttft_mean_s") + before_s) / std::max(1e-9, number("e2e_mean_s") + before_s);
+      add_model_error(item, {said[row_of[i]], row.framework, waited});
       const auto text = [](const std::optional<double>& v) { return v ? fmt::format("{:.9g}", *v) : std::string(); };
       fmt::print("{},{},{:.9g},{},{},{},{},{},{:.6g},{}\n", row.id, metric, *item.predicted, text(item.lo), text(item.hi), row.gpu, s.model.name,
                  s.model.layer_count(), s.deployment.speculation.acceptance_length, quoted(scenarios[row_of[i]].note));

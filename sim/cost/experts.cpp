@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/base/error.hpp"
+#include "sim/cost/expert_tile.hpp"
 #include "sim/cost/shapes.hpp"
 
 namespace rackcast {
@@ -67,6 +68,7 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
     return;
   }
   row_s_ = read.value_or(expert_family(type), "row_ns", 0) * 1e-9;
+  tile_s_ = read.value_or(expert_family(type), "k_ns", 0) * 1e-9 * (hidden_ + intermediate_);
   received_ = distinct_ranks(spread, shape.experts, shape.top_k) / spread;
   grouped_ = read.roofline(expert_family(type));
   if (type == WeightType::int4) {
@@ -161,6 +163,16 @@ double ExpertSide::fused_seconds(const Work& w, const Norm& norm) const {
   return g_ * (t0_s_ + overlapped + reduce / reduce_bytes_per_s_);
 }
 
+// The grouped product with its permutation. In tiles: empty rows are multiplied, too, and a tile's loop over K is waited for.
+double ExpertSide::grouped_seconds(const Work& w) const {
+  const double bytes = w.weights + w.rows * (3 * hidden_ + 2 * intermediate_);
+  const double arriving = w.total * received_ * w.ingress;
+  if (tile_s_ <= 0) return grouped_.seconds(w.rows * expert_flops_, bytes) + row_s_ * arriving;
+  const double tile = expert_tile(arriving * shape_.top_k / slots_);
+  return grouped_.seconds(padded_rows(w.rows, w.weights / expert_weights_, tile) * expert_flops_, bytes) +
+         tile_s_ * tile / largest_expert_tile + row_s_ * arriving;
+}
+
 int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) const {
   const double acts = w.rows * (3 * hidden_ + 2 * intermediate_);
   if (fused_) {
@@ -175,7 +187,7 @@ int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) cons
   out[n++] = {"routing", 0, 0, route_.seconds(0, 0), route_.basis};
   if (exchanges) out[n++] = {"dispatch", 0, exchange_bytes(dispatch_, w), exchange_seconds(dispatch_, w), dispatch_.basis};
   out[n++] = {"routed experts", w.rows * expert_flops_, w.weights + acts,
-              grouped_.seconds(w.rows * expert_flops_, w.weights + acts) + row_s_ * w.total * received_ * w.ingress, grouped_.basis};
+              grouped_seconds(w), grouped_.basis};
   if (exchanges) out[n++] = {"combine", 0, exchange_bytes(combine_, w), exchange_seconds(combine_, w), combine_.basis};
   return static_cast<int>(n);
 }
@@ -221,7 +233,7 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* 
       p.reduce_s.push_back(sent[r] * hidden_ * 2 * (1 + shape_.top_k) / reduce_bytes_per_s_);
     } else {
       p.before_s.push_back(route_.seconds(0, 0) + dispatch_.t0_s);
-      p.experts_s.push_back(grouped_.seconds(flops, weights + acts) + row_s_ * total * received_ * ingress + combine_.t0_s);
+      p.experts_s.push_back(grouped_seconds({.total = total, .rows = rows, .weights = weights, .ingress = ingress}) + combine_.t0_s);
     }
   }
   if (fused_) {

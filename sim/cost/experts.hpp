@@ -72,6 +72,7 @@ class ExpertSide {
   double ratio(const StepDemand& demand, double largest_over_mean, double link_taken) const;
   template <class Norm>
   double fused_seconds(const Work& work, const Norm& norm) const;
+  double grouped_seconds(const Work& work) const;
   double exchange_bytes(const Exchange& e, const Work& work) const;
   double exchange_seconds(const Exchange& e, const Work& work) const;
 
@@ -83,6 +84,7 @@ class ExpertSide {
   double expert_weights_, expert_flops_, hidden_, intermediate_, cut_;
   double shared_bytes_ = 0, shared_flops_ = 0;
   Roofline grouped_, route_;
+  double tile_s_ = 0;                // of a full tile's loop over K; 0: the family's kernels are not told by their tiles
   double row_s_ = 0, received_ = 1;  // permutation of a token that reaches the rank; share of all tokens that do
   // fused form
   double g_ = 1, t0_s_ = 0, reduce_bytes_per_s_ = 1, link_bytes_per_s_ = 1;

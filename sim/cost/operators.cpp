@@ -58,7 +58,7 @@ class Builder {
  private:
   // Same name, shape, features and rates: one row with more layers.
   void add(Operator op) {
-    if (c_.path == EnginePath::low_latency && fuses(op)) op.form.t0_s = 0;
+    if (c_.path == EnginePath::low_latency && fuses(op)) op.form.t0_s = op.fixed_floor_s = 0;  // kernels made for few rows split K
     for (Operator& known : list_)
       if (known.name == op.name && known.shape == op.shape && known.gate == op.gate && known.flops_of == op.flops_of &&
           known.bytes_fixed == op.bytes_fixed && known.form.t0_s == op.form.t0_s && known.seconds_per == op.seconds_per) {
@@ -89,6 +89,7 @@ class Builder {
     op.gate = op.flops_of = op.bytes_of = feature_of(m.rows);
     op.flops_per = 2 * k * n * batch;
     op.bytes_fixed = k * n * batch * bytes_per_weight(type);
+    op.fixed_floor_s = k * read_.value_or(dense_family(type), "k_ns", 0) * 1e-9;
     const double input = type == WeightType::bf16 || type == WeightType::int4 ? 2 : 1;
     op.bytes_per = batch * (k * input + n * 2);
     op.shape = batch > 1 ? fmt::format("x{:g}x{:g} ({} of them)", k, n, batch) : fmt::format("x{:g}x{:g}", k, n);
@@ -130,7 +131,8 @@ class Builder {
       op.gate = op.flops_of = pattern_feature(number, prefill ? prefill_pairs : decode_pairs);
       op.bytes_of = pattern_feature(number, prefill ? prefill_bytes : decode_bytes);
       op.rows_of = pattern_feature(number, prefill ? prefill_queries : decode_queries);
-      op.seconds_per = read_.value_or(fmt::format("{}_{}", family, prefill ? "prefill" : "decode"), "row_ns", 0) * 1e-9 / cut_;
+      op.seconds_per = read_.value_or(fmt::format("{}_{}", family, prefill ? "prefill" : "decode"), "row_ns", 0) * 1e-9 / cut_ *
+                       (mla ? a.heads / mla_heads_of_row_ns : 1);
       // Multiply-adds of scores and values per query-key pair: absorbed mla works on the latent, a prefill on heads.
       const double width = mla && !prefill ? 2.0 * a.kv_rank + a.rope_dim
                            : mla           ? a.head_dim + a.rope_dim + a.value_dim

@@ -1,6 +1,7 @@
 // The operators of one rank's step (everything but routed experts): what each costs as a linear function of the batch's
 // features. The list follows from the model's shapes; the cost file gives the rates.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@ namespace rackcast {
 
 enum class Group { attention, moe, other, head, draft, host };
 extern const std::string_view group_names[6];
+
+constexpr double mla_heads_of_row_ns = 128;  // attention_mla_*: row_ns is the time of a query with so many heads
 
 struct Operator {
   std::string name;
@@ -25,6 +28,7 @@ struct Operator {
   int bytes_of = 0;
   double bytes_per = 0;
   double bytes_fixed = 0;     // weights
+  double fixed_floor_s = 0;   // however few rows, the weights' tiles loop over K this long
   int rows_of = -1;           // feature that seconds_per counts; -1: gate
   double seconds_per = 0;     // per row: padding of a query's tile, or what a composite adds
   double half_bytes = 0;      // bytes at which a link reaches half of its rate
@@ -36,11 +40,13 @@ struct Operator {
   }
   double seconds(const Features& x) const {
     if (x[static_cast<std::size_t>(gate)] <= 0) return 0;
-    const double moved = bytes_fixed + bytes_per * x[static_cast<std::size_t>(bytes_of)];
+    const double moved = bytes_fixed_timed() + bytes_per * x[static_cast<std::size_t>(bytes_of)];
     const double timed = half_bytes > 0 ? moved + std::sqrt(moved * half_bytes) : moved;
     return layers * (launches * form.t0_s + seconds_per * x[static_cast<std::size_t>(rows_of < 0 ? gate : rows_of)] +
                      p_norm(flops_per * x[static_cast<std::size_t>(flops_of)] / form.flops_per_s, timed / form.bytes_per_s, form.p));
   }
+  // Bytes that take as long as reading the weights, or as the loop over K where that is longer.
+  double bytes_fixed_timed() const { return std::max(bytes_fixed, fixed_floor_s * form.bytes_per_s); }
   // True when time depends on one row count only, so that it can be kept in a table by that count.
   bool by_rows() const { return gate < row_features && flops_of == gate && bytes_of == gate && rows_of < 0; }
 };

@@ -34,6 +34,7 @@ class MatrixList {
       add("output up", rows, a.output_groups * a.output_rank, m_.hidden, 1, Cut::rows);
     } else {
       add("output", rows, width, m_.hidden, 1, Cut::rows);
+      if (a.output_nvfp4 && part != Part::draft) list_.back().type = WeightType::nvfp4;
     }
   }
 

@@ -67,7 +67,7 @@ struct DirectOperator {
   explicit DirectOperator(const Operator& op)
       : gate(op.gate), flops_of(op.flops_of), bytes_of(op.bytes_of), rows_of(op.rows_of < 0 ? op.gate : op.rows_of), group(static_cast<int>(op.group)), layers(op.layers),
         fixed_s(op.launches * op.form.t0_s), per_row_s(op.seconds_per), per_flops_s(op.flops_per / op.form.flops_per_s),
-        per_bytes_s(op.bytes_per / op.form.bytes_per_s), bytes_fixed_s(op.bytes_fixed / op.form.bytes_per_s), norm(op.form.p) {}
+        per_bytes_s(op.bytes_per / op.form.bytes_per_s), bytes_fixed_s(op.bytes_fixed_timed() / op.form.bytes_per_s), norm(op.form.p) {}
   double seconds(const Features& x) const {
     return with(x, [&](double a, double b) { return norm.cheap() ? norm(a, b) : kept(a, b); });
   }

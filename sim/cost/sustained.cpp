@@ -33,8 +33,16 @@ double peak_tflops(const std::string& family, const GpuSpec& gpu) {
   return (fp4 && gpu.fp4 > FlopsPerSecond{} ? gpu.fp4 : fp4 || fp8 ? gpu.fp8 : gpu.bf16).value() * 1e-12;
 }
 
-void slow_down(std::map<std::string, CostFamily>& families, const GpuSpec& gpu, double from, const CostParameter& share) {
+// Attention and index scoring keep less of the chip busy than products do, and lose less.
+const CostParameter& share_of(const std::string& family, const CostSpec& costs) {
+  const bool attention = family.starts_with("attention"), index = family == "indexer";
+  const CostParameter* own = attention ? costs.find("clock", "attention_share") : index ? costs.find("clock", "index_share") : nullptr;
+  return own ? *own : costs.get("clock", "sustained_share");
+}
+
+void slow_down(std::map<std::string, CostFamily>& families, const GpuSpec& gpu, double from, const CostSpec& burst) {
   for (auto& [name, family] : families) {
+    const CostParameter& share = share_of(name, burst);
     const auto rate = family.parameters.find("mma_tflops");
     if (rate == family.parameters.end() || rate->second.value < from * peak_tflops(name, gpu)) continue;
     CostParameter& p = rate->second;
@@ -49,10 +57,9 @@ void slow_down(std::map<std::string, CostFamily>& families, const GpuSpec& gpu, 
 
 CostSpec sustained_costs(const CostSpec& burst, const GpuSpec& gpu) {
   CostSpec costs = burst;
-  const CostParameter share = burst.get("clock", "sustained_share", "");
   const double from = burst.get("clock", "sustained_from", "").value;
-  slow_down(costs.families, gpu, from, share);
-  for (auto& [name, model] : costs.models) slow_down(model.families, gpu, from, share);
+  slow_down(costs.families, gpu, from, burst);
+  for (auto& [name, model] : costs.models) slow_down(model.families, gpu, from, burst);
   return costs;
 }
 

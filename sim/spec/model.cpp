@@ -35,6 +35,7 @@ void fields(Visitor& v, AttentionSpec& a) {
       .require(a.output_groups >= 0, "must be >= 0");
   v.field("output_rank", a.output_rank, "rank of each output group")
       .require((a.output_groups > 0) == (a.output_rank > 0), "goes together with output_groups");
+  v.field("output_nvfp4", a.output_nvfp4, "mla, grouped: the output projection is NVFP4, whatever the other projections are");
   v.field("window", a.window, "sliding window in tokens; 0: none").require(a.window >= 0, "must be >= 0");
 }
 

@@ -36,6 +36,7 @@ struct AttentionSpec {
   int kv_rank = 0;         // mla: width of the stored latent
   int output_groups = 0;   // latent: low-rank output in groups; 0: one dense output projection
   int output_rank = 0;
+  bool output_nvfp4 = false;  // the output projection is NVFP4, whatever the other projections are
   int window = 0;          // 0: none
 };
 void fields(Visitor& v, AttentionSpec& a);

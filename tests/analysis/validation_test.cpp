@@ -88,26 +88,39 @@ BOOST_AUTO_TEST_CASE(the_table_says_which_bounds_are_missed_and_why_rows_are_ref
   BOOST_TEST(table.find("refused: no such engine") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(a_band_holds_the_draws_and_what_predictions_of_its_kind_missed) {
+BOOST_AUTO_TEST_CASE(a_band_is_the_wider_of_the_draws_and_what_predictions_of_its_kind_missed) {
   ValidationItem narrow = item("a", "tpot", 10, 10.0);
-  add_model_error(narrow, true);
+  const RunKind said{.speculation_said = true, .framework = "trtllm"}, unsaid_kind{.framework = "trtllm"};
+  add_model_error(narrow, said);
   BOOST_TEST(!narrow.lo.has_value());  // no draws, no band
   narrow.lo = narrow.hi = 10.0;
   ValidationItem wide = narrow, unsaid = narrow;
-  wide.lo = 8.0;
-  wide.hi = 12.0;
-  add_model_error(narrow, true);
-  add_model_error(wide, true);
-  add_model_error(unsaid, false);
+  wide.lo = 2.0;
+  wide.hi = 30.0;
+  add_model_error(narrow, said);
+  add_model_error(wide, said);
+  add_model_error(unsaid, unsaid_kind);
   BOOST_TEST(*narrow.lo < 10.0);
   BOOST_TEST(*narrow.hi > 10.0);
-  BOOST_TEST(*wide.lo < *narrow.lo);
-  BOOST_TEST(*wide.hi > *narrow.hi);
-  BOOST_TEST(*wide.hi < 12.0 * *narrow.hi / 10.0);  // independent parts do not add up whole
-  BOOST_TEST(*unsaid.lo < *narrow.lo);              // a row that may have run with drafts is less certain
+  BOOST_TEST(*wide.lo == 2.0);  // what was missed holds the parameters' error: it is not added to it
+  BOOST_TEST(*wide.hi == 30.0);
+  BOOST_TEST(*unsaid.lo < *narrow.lo);  // a row that may have run with drafts is less certain
   ValidationItem step = item("b", "step", 10, 10.0);
   step.lo = 9.0;
   step.hi = 11.0;
-  add_model_error(step, true);
+  add_model_error(step, said);
   BOOST_TEST(*step.lo == 9.0);
+}
+
+BOOST_AUTO_TEST_CASE(a_band_never_leaves_its_prediction_out_and_knows_frameworks_apart) {
+  for (const double waited : {0.0, 0.15, 0.5}) {
+    ValidationItem steady = item("a", "ttft", 10, 10.0);
+    steady.lo = steady.hi = 10.0;
+    ValidationItem other = steady;
+    add_model_error(steady, {.framework = "trtllm", .waited = waited});
+    add_model_error(other, {.framework = "sglang", .waited = waited});
+    BOOST_TEST(*steady.lo <= 10.0);
+    BOOST_TEST(*steady.hi >= 10.0);
+    BOOST_TEST(*other.hi > *steady.hi);  // kernels compiled while users wait
+  }
 }

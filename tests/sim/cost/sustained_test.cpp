@@ -55,3 +55,17 @@ BOOST_AUTO_TEST_CASE(only_tensor_core_rates_are_slowed_and_rest_on_the_weaker_ba
   BOOST_TEST(slow.get("moe_fused", "mma_tflops", "m").value == 1600, tt::tolerance(1e-12));
   BOOST_TEST((slow.get("moe_fused", "mma_tflops", "m").basis == Basis::assumed));
 }
+
+BOOST_AUTO_TEST_CASE(attention_and_index_lose_their_own_share_where_it_was_measured) {
+  CostSpec costs;
+  costs.families["clock"].parameters["sustained_share"] = {0.8, 0.7, 1, Basis::measured, "x"};
+  costs.families["clock"].parameters["sustained_from"] = {0.4, 0.3, 0.5, Basis::measured, "x"};
+  costs.families["clock"].parameters["attention_share"] = {0.9, 0.9, 0.9, Basis::measured, "x"};
+  for (const char* family : {"attention_mla_prefill", "dense_bf16", "indexer"}) costs.families[family].parameters["mma_tflops"] = {1000, 900, 1100, Basis::published, "x"};
+  GpuSpec gpu;
+  gpu.bf16 = gpu.fp8 = FlopsPerSecond(1800e12);
+  const CostSpec slow = sustained_costs(costs, gpu);
+  BOOST_TEST(slow.get("attention_mla_prefill", "mma_tflops").value == 900, tt::tolerance(1e-12));
+  BOOST_TEST(slow.get("dense_bf16", "mma_tflops").value == 800, tt::tolerance(1e-12));
+  BOOST_TEST(slow.get("indexer", "mma_tflops").value == 800, tt::tolerance(1e-12));
+}
