@@ -49,5 +49,7 @@ BOOST_AUTO_TEST_CASE(memory_is_flat_over_a_day_of_failures_and_rearrangements) {
   BOOST_TEST(failures["events"].size() > 10u);
   BOOST_TEST(failures["requests"]["lost"] == 0);
   BOOST_TEST(failures["requests"]["retried_and_completed"] > 0);
-  BOOST_TEST(most(3) < 1.03 * most(1) + 4);
+  // The router's table of where sessions are at home grows for a day, by doubling, to its bound of 262,144 entries.
+  const double router_mib = hours == nullptr ? 4 : 24;
+  BOOST_TEST(most(3) < 1.03 * most(1) + router_mib);
 }
