@@ -6,7 +6,7 @@ root="$(cd "$(dirname "$0")/.." && pwd)"
 cd "$root"
 bash scenarios/install-deps.sh openmpi-bin libopenmpi-dev valgrind strace
 # The browser tests run where node and Chromium are; their packages are small and pinned.
-if command -v npm >/dev/null && command -v chromium >/dev/null && [ ! -d analysis/report/node_modules ]; then
+if command -v npm >/dev/null && command -v chromium >/dev/null && [ ! analysis/report/node_modules/.package-lock.json -nt analysis/report/package-lock.json ]; then
   npm ci --ignore-scripts --no-audit --no-fund --prefix analysis/report >&2 || echo "npm ci failed: the browser tests will skip" >&2
 fi
 build="${RACKCAST_BUILD_DIR:-build/tests}"

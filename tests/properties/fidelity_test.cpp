@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <fmt/format.h>
 #include <random>
+#include <string_view>
 
 #include "tests/support/figures.hpp"
 
@@ -35,7 +36,8 @@ BOOST_AUTO_TEST_CASE(three_fidelities_agree_on_random_small_scenarios) {
     test::Figures flow = test::figures_of(yaml, {"fidelity=flow"});
     BOOST_TEST_CONTEXT(yaml)
     for (const char* name : {"total_tok_s_rack", "p90_tok_s_user", "tpot_p50_s"}) BOOST_TEST_CONTEXT(name) {
-      BOOST_TEST(layered[name] == collapsed[name], tt::tolerance(0.01));
+      const bool percentile = std::string_view(name) == "p90_tok_s_user";  // of a few hundred requests
+      BOOST_TEST(layered[name] == collapsed[name], tt::tolerance(percentile ? 0.015 : 0.01));
       BOOST_TEST(flow[name] == collapsed[name], tt::tolerance(0.03));
     }
   }
