@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/engine/build.hpp"
@@ -61,7 +62,9 @@ BOOST_AUTO_TEST_CASE(any_scenario_runs_to_its_end_or_is_refused_in_words_and_doe
   std::map<std::string, int> kinds;
   std::size_t ran = 0;
   const std::size_t first = std::getenv("RACKCAST_GENERATED_FROM") ? std::strtoul(std::getenv("RACKCAST_GENERATED_FROM"), nullptr, 10) : 1;
-  for (std::size_t seed = first; seed < first + wanted(); ++seed) {
+  std::vector<std::size_t> seeds{392};  // found something once
+  for (std::size_t seed = first; seed < first + wanted(); ++seed) seeds.push_back(seed);
+  for (const std::size_t seed : seeds) {
     const std::string yaml = test::ScenarioDraw(seed).yaml();
     BOOST_TEST_CONTEXT("seed " << seed << "\n" << yaml) {
       std::string text;
