@@ -72,7 +72,10 @@ int main(int argc, char** argv) {
   rackcast::Program program;
   std::error_code code;
   std::filesystem::path executable = std::filesystem::read_symlink("/proc/self/exe", code);
-  if (code) executable = std::filesystem::canonical(reinterpret_cast<const char*>(getauxval(AT_EXECFN)), code);  // a root without /proc
+  if (code) {  // a root without /proc
+    const char* started_as = reinterpret_cast<const char*>(getauxval(AT_EXECFN));  // NOLINT(performance-no-int-to-ptr): so it is given
+    executable = std::filesystem::canonical(started_as, code);
+  }
   program.executable_dir = executable.parent_path().string();
   std::map<const CLI::App*, rackcast::Action> actions;
   app.add_option("--data-dir", program.data_dir, "folder with models/, gpus/, racks/, ... (also: RACKCAST_SCENARIOS)")->type_name("DIR");
