@@ -367,7 +367,6 @@ EngineTotals EngineTotals::minus(const EngineTotals& before) const {
                                     &EngineTotals::prefill_tail_tokens, &EngineTotals::prefill_tail_query_context,
                                     &EngineTotals::eplb_slowdown_s, &EngineTotals::layered_collapsed_s, &EngineTotals::layered_expected_s})
     d.*sum -= before.*sum;
-  d.busy_s = std::max(0.0, d.busy_s);  // of an iteration that has just begun all is taken back, but for rounding
   for (double StepTime::*part : {&StepTime::total_s, &StepTime::attention_s, &StepTime::moe_s, &StepTime::other_s,
                                  &StepTime::head_s, &StepTime::draft_s, &StepTime::host_s})
     d.parts.*part -= before.parts.*part;

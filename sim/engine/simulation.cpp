@@ -236,8 +236,11 @@ void Simulation::close_window() {
   count_in_flight(0);
   window_closed_ = true;
   outcome_.window_end_s = now_s_;
-  for (std::size_t e = 0; e < engines_.size(); ++e)
-    outcome_.engine_window.push_back(engines_[e].totals_at(now_s_).minus(window_start_totals_[e]));
+  for (std::size_t e = 0; e < engines_.size(); ++e) {
+    EngineTotals window = engines_[e].totals_at(now_s_).minus(window_start_totals_[e]);
+    window.busy_s = std::max(0.0, window.busy_s);  // an iteration that had just begun was taken back up to rounding
+    outcome_.engine_window.push_back(window);
+  }
   outcome_.link_bytes = link_bytes();
   for (std::size_t i = 0; i < outcome_.link_bytes.size(); ++i) outcome_.link_bytes[i] -= window_start_bytes_[i];
   load_.stop();
