@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/base/error.hpp"
+#include "sim/base/mix.hpp"
 #include "sim/policy/eplb.hpp"
 
 namespace rackcast {
@@ -38,12 +39,8 @@ Popularities make_popularities(const ExpertOptions& options, std::uint64_t seed)
   return result;
 }
 
-// The finisher of splitmix64: neighbours have nothing in common.
 std::size_t topic_of_session(std::uint64_t seed, std::uint32_t lane, std::uint32_t play, std::size_t topics) {
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15ULL ^ (std::uint64_t{play} << 32 | lane);
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
-  return (x ^ x >> 31) % topics;
+  return mixed((seed * golden_step) ^ (std::uint64_t{play} << 32 | lane)) % topics;
 }
 
 EngineExperts::EngineExperts(const ExpertOptions& options, const Popularities& popularities, int ranks, int nodes, std::uint64_t seed)

@@ -1,6 +1,7 @@
 #include "sim/policy/kv_cache.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/base/error.hpp"
 
@@ -137,6 +138,7 @@ bool KvCache::insert(std::uint32_t play, std::span<const HashRun> runs, std::uin
 }
 
 void KvCache::leave(std::int64_t tokens) {
+  tokens = std::min<std::int64_t>(tokens, std::numeric_limits<std::uint32_t>::max());  // a segment's size
   if (tokens <= 0 || tokens > capacity_ - private_ - referenced_) return;
   const std::int64_t excess = used_tokens() + tokens - capacity_;
   if (excess > 0) evict_tokens(excess);

@@ -1,6 +1,6 @@
 // Routers: which DP rank of which engine prefills a request. A target is one DP rank (an engine with tensor parallelism
-// is one target). Called once per arrival with a snapshot of every target's load. One router = one class in router.cpp
-// and one row of its table.
+// is one target). Called once per arrival with a snapshot of every target's load. One router = one file
+// router_<name>.cpp and one row of make_router.
 #pragma once
 #include <cstdint>
 #include <memory>

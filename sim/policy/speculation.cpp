@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/mix.hpp"
+
 namespace rackcast {
 
 namespace {
 
-// SplitMix64 (Steele et al. 2014): one multiply-xorshift chain per draw, any seed is good.
+// SplitMix64: one multiply-xorshift chain per draw, any seed is good.
 struct Draws {
   std::uint64_t state;
   std::uint64_t next() {
-    state += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
+    return mixed(state += golden_step);
   }
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   double normal() {  // Box-Muller, one half
