@@ -65,7 +65,7 @@ void fields(Visitor& v, KvCacheSpec& k) {
   v.field("gpu_share", k.gpu_share, "share of the GPU's memory for weights, activations and KV together, instead of memory_fraction; 0: memory_fraction")
       .require(k.gpu_share >= 0 && k.gpu_share <= 1, "must be in [0, 1]");
   v.field("kept_state", k.kept_state, "what the window and compressor states of a finished request keep of HBM beside its cached blocks, until they are evicted as the least recent; 0: nothing")
-      .require(k.kept_state.value() >= 0, "must be >= 0");
+      .require(k.kept_state.value() >= 0 && k.kept_state.value() <= 1e12, "must be 0 to 1 TB");
   v.automatic("host_tier", k.host_tier_per_node, "host memory for KV that HBM has no room for; auto: the rack's; 0: none", "node");
   v.field("prefix_cache", k.prefix_cache, "keep KV of finished requests for later ones that share the prefix");
   v.choice("when_full", k.when_full, kv_full_policies, "what happens to a request that does not fit");

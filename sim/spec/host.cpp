@@ -16,7 +16,7 @@ void fields(Visitor& v, HostSpec& h) {
   v.automatic("agreement", h.agreement, "mode sync: time that data-parallel ranks need to agree through their hosts, per doubling of their number; auto: the cost file's");
   v.field("prompt_graphs", h.prompt_graphs, "are iterations with prompts replayed as CUDA graphs; no: the host launches them kernel by kernel, and they last at least as long as that takes");
   v.field("padded_tokens", h.padded_tokens, "dep: CUDA graphs of up to this many tokens, for which every rank's experts see as many rows as the largest rank's; 0: ranks are not padded")
-      .require(h.padded_tokens.count >= 0, "must be >= 0");
+      .require(h.padded_tokens.count >= 0 && h.padded_tokens.count <= std::int64_t{1} << 30, "must be 0 to 1024M");
   v.automatic("eager_layer", h.eager_layer, "prompt_graphs no: host time to launch one layer; auto: the cost file's");
 }
 
