@@ -122,19 +122,21 @@ ExpertSide::Work ExpertSide::uneven_work(double largest, double total, const Exp
   return w;
 }
 
-ExpertSide::Work ExpertSide::slowest_work(double largest, double total, std::span<const ExpertDemand> layer, double link_taken) const {
+template <class Seconds>
+ExpertSide::Slowest ExpertSide::slowest(double largest, double total, std::span<const ExpertDemand> layer, double link_taken,
+                                        const Seconds& seconds_of) const {
   double most_ingress = 0;
   for (const ExpertDemand& rank : layer) most_ingress = std::max(most_ingress, rank.ingress);
-  Work slowest;
-  double slowest_s = -1;
+  Slowest found;
   for (const ExpertDemand& rank : layer) {
     const Work work = uneven_work(largest, total, rank, most_ingress, link_taken);
-    const double seconds = work_seconds(work);
-    if (seconds <= slowest_s) continue;
-    slowest = work;
-    slowest_s = seconds;
+    if (const double seconds = seconds_of(work); seconds > found.seconds) found = {work, seconds};
   }
-  return slowest;
+  return found;
+}
+
+ExpertSide::Slowest ExpertSide::slowest(double largest, double total, std::span<const ExpertDemand> layer, double link_taken) const {
+  return slowest(largest, total, layer, link_taken, [this](const Work& w) { return work_seconds(w); });
 }
 
 // Egress of the rank with most tokens or ingress of the busiest one.
@@ -256,7 +258,7 @@ int ExpertSide::evaluate(double largest, double total, const StepDemand* demand,
   int n = 0;
   for (std::size_t i = 0; i < layers; ++i) {
     std::array<ExpertCost, max_rows> one;
-    n = parts(demand && uneven() ? slowest_work(largest, total, demand->layer(i), link_taken) : balanced_work(largest, total, link_taken), one);
+    n = parts(demand && uneven() ? slowest(largest, total, demand->layer(i), link_taken).work : balanced_work(largest, total, link_taken), one);
     for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
       const double flops = i == 0 ? 0 : out[k].flops, bytes = i == 0 ? 0 : out[k].bytes, seconds = i == 0 ? 0 : out[k].seconds;
       out[k] = {one[k].name, flops + one[k].flops, bytes + one[k].bytes, seconds + one[k].seconds, one[k].basis};
@@ -277,7 +279,7 @@ double ExpertSide::balanced_seconds(double largest, double total, double link_ta
 
 double ExpertSide::uneven_seconds(double largest, double total, const StepDemand& demand, double link_taken) const {
   double sum = 0;
-  for (std::size_t i = 0; i < demand.layers(); ++i) sum += work_seconds(slowest_work(largest, total, demand.layer(i), link_taken));
+  for (std::size_t i = 0; i < demand.layers(); ++i) sum += slowest(largest, total, demand.layer(i), link_taken).seconds;
   return sum * shape_.layers / static_cast<double>(demand.layers());
 }
 
@@ -289,16 +291,10 @@ double ExpertSide::ratio(const StepDemand& demand, double largest_over_mean, dou
   for (const StepDemand::Known& known : demand.known)
     if (known.unevenness == cell && known.asker == this && known.link_taken == link_taken) return known.ratio;
   const double largest = demand.bucket_tokens / ranks_ * std::exp2(cell / cells_per_octave);
+  const auto seconds_of = [this](const Work& w) { return work_seconds_above(w); };
   double uneven = 0;
-  for (std::size_t i = 0; i < demand.layers(); ++i) {
-    const std::span<const ExpertDemand> layer = demand.layer(i);
-    double most_ingress = 0, slowest_s = 0;
-    for (const ExpertDemand& rank : layer) most_ingress = std::max(most_ingress, rank.ingress);
-    for (const ExpertDemand& rank : layer)
-      slowest_s = std::max(slowest_s, work_seconds_above(uneven_work(largest, demand.bucket_tokens, rank, most_ingress, link_taken)));
-    uneven += slowest_s;
-  }
-  const double balanced = work_seconds_above(balanced_work(largest, demand.bucket_tokens, link_taken));
+  for (std::size_t i = 0; i < demand.layers(); ++i) uneven += slowest(largest, demand.bucket_tokens, demand.layer(i), link_taken, seconds_of).seconds;
+  const double balanced = seconds_of(balanced_work(largest, demand.bucket_tokens, link_taken));
   const double found = uneven / (static_cast<double>(demand.layers()) * balanced);
   demand.known.push_back({this, cell, link_taken, found});
   return found;
@@ -315,7 +311,7 @@ std::vector<double> ExpertSide::layer_seconds(double largest, double total, cons
   std::vector<double> each;
   if (total <= 0 || shape_.layers <= 0 || !uneven()) return each;
   for (std::size_t i = 0; i < demand.layers(); ++i)
-    each.push_back(shape_.layers * work_seconds(slowest_work(largest, total, demand.layer(i), link_taken)));
+    each.push_back(shape_.layers * slowest(largest, total, demand.layer(i), link_taken).seconds);
   return each;
 }
 

@@ -63,7 +63,13 @@ class ExpertSide {
   };
   Work balanced_work(double largest, double total, double link_taken) const;
   Work uneven_work(double largest, double total, const ExpertDemand& rank, double most_ingress, double link_taken) const;
-  Work slowest_work(double largest, double total, std::span<const ExpertDemand> layer, double link_taken) const;
+  struct Slowest {             // rank of a layer
+    Work work;
+    double seconds = -1;
+  };
+  template <class Seconds>
+  Slowest slowest(double largest, double total, std::span<const ExpertDemand> layer, double link_taken, const Seconds& seconds_of) const;
+  Slowest slowest(double largest, double total, std::span<const ExpertDemand> layer, double link_taken) const;  // by work_seconds
   int parts(const Work& work, std::array<ExpertCost, max_rows>& out) const;
   double work_seconds(const Work& work) const;
   double work_seconds_above(const Work& work) const;  // by PNorm::above
