@@ -208,9 +208,9 @@ void run_jobs(const std::vector<Job>& jobs, const ValidateOptions& options, cons
         for (std::optional<double>* value : {&item.predicted, &item.lo, &item.hi})
           if (*value) **value += wait_s;
       }
-      const double wait_s = waited_s(jobs[i].waits, get("tpot_mean_s").value_or(0));
-      const double waited = (get("ttft_mean_s").value_or(0) + wait_s) / std::max(1e-9, get("e2e_mean_s").value_or(0) + wait_s);
-      if (jobs[i].published) add_model_error(item, {jobs[i].speculation_said, jobs[i].framework, waited});
+      if (!jobs[i].published) continue;
+      const double waited = waited_share(jobs[i].waits, get("ttft_mean_s").value_or(0), get("e2e_mean_s").value_or(0), get("tpot_mean_s").value_or(0));
+      add_model_error(item, {jobs[i].speculation_said, jobs[i].framework, waited});
     }
 }
 

@@ -94,27 +94,26 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
       continue;
     }
     const Scenario s = read_scenario(YamlSource{row.id, scenarios[row_of[i]].yaml}, catalog, {});
-    for (const auto& pair : metrics) {
-      const char *metric = pair.first, *of_run = pair.second;
+    const auto number = [&](const std::string& key) -> std::optional<double> {
       const auto& m = replies[i].metrics;
-      if (!m.contains(of_run) || !m[of_run].is_number()) continue;
-      const double wait_s = std::string_view(metric) == "ttft" ? waited_s(scenarios[row_of[i]], m.contains("tpot_mean_s") && m["tpot_mean_s"].is_number() ? m["tpot_mean_s"].get<double>() : 0.0) : 0;
-      ValidationItem item{.id = row.id, .metric = metric, .published = 0, .predicted = m[of_run].get<double>() + wait_s, .lo = {}, .hi = {}, .fitted = false, .refused = "",
-                          .citation = "", .note = "", .tags = {}};
-      const auto end = [&](const char* tail) -> std::optional<double> {
-        const std::string key = std::string(of_run) + tail;
-        if (!m.contains(key) || !m[key].is_number()) return std::nullopt;
-        return m[key].get<double>() + wait_s;
-      };
-      item.lo = end("_lo");
-      item.hi = end("_hi");
-      const auto number = [&](const char* key) { return m.contains(key) && m[key].is_number() ? m[key].get<double>() : 0.0; };
-      const double before_s = waited_s(scenarios[row_of[i]], number("tpot_mean_s"));
-      const double waited = (number("ttft_mean_s") + before_s) / std::max(1e-9, number("e2e_mean_s") + before_s);
+      if (!m.contains(key) || !m[key].is_number()) return std::nullopt;
+      return m[key].get<double>();
+    };
+    const PublishedScenario& scenario = scenarios[row_of[i]];
+    const double tpot_s = number("tpot_mean_s").value_or(0);
+    const double waited = waited_share(scenario, number("ttft_mean_s").value_or(0), number("e2e_mean_s").value_or(0), tpot_s);
+    for (const auto& pair : metrics) {
+      const std::string metric = pair.first, of_run = pair.second;
+      const double wait_s = metric == "ttft" ? waited_s(scenario, tpot_s) : 0;
+      ValidationItem item{.id = row.id, .metric = metric, .published = 0, .predicted = number(of_run), .lo = number(of_run + "_lo"),
+                          .hi = number(of_run + "_hi"), .fitted = false, .refused = "", .citation = "", .note = "", .tags = {}};
+      if (!item.predicted) continue;
+      for (std::optional<double>* value : {&item.predicted, &item.lo, &item.hi})
+        if (*value) **value += wait_s;
       add_model_error(item, {said[row_of[i]], row.framework, waited});
       const auto text = [](const std::optional<double>& v) { return v ? fmt::format("{:.9g}", *v) : std::string(); };
       fmt::print("{},{},{:.9g},{},{},{},{},{},{:.6g},{}\n", row.id, metric, *item.predicted, text(item.lo), text(item.hi), row.gpu, s.model.name,
-                 s.model.layer_count(), s.deployment.speculation.acceptance_length, quoted(scenarios[row_of[i]].note));
+                 s.model.layer_count(), s.deployment.speculation.acceptance_length, quoted(scenario.note));
     }
   }
   return 0;
