@@ -66,6 +66,7 @@ void vllm_agentx(const PublishedRow& row, Launch& launch) {
   if (dep(*row.decode)) launch.gpu_share -= other_buffers_gb / (row.gpu == "b200" ? 192.3 : row.gpu == "gb200" ? 198.7 : 288.0);
   constexpr double block_mb = 1.308672, blocks = 26;
   launch.kept_state_mb = block_mb * blocks;
+  launch.retention_interval = 32768;  // VLLM_PREFIX_CACHE_RETENTION_INTERVAL
   if (!dep(*row.decode)) return;
   launch.prompt_tokens = row.gpu == "b300" && row.decode->gpus_each == 8 ? 16384 : 8192;
   // Since then: --prefill-schedule-interval 8, --long-prefill-token-threshold 512.

@@ -16,6 +16,7 @@ struct Launch {
   bool sustained = false;         // prompts run at the clock that the power cap leaves
   double gpu_share = 0;           // of the GPU's memory for weights, activations and KV; 0: not known
   double kept_state_mb = 0;       // that a finished request leaves in HBM beside its cached blocks
+  int retention_interval = 0;     // tokens between window states that are kept; 0: all are
   bool experts_balanced = true;   // experts are moved to even the load of the ranks, or nothing says how uneven it is
 };
 

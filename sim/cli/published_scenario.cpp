@@ -174,7 +174,7 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
     if (!launch.prompt_graphs) host = "prompt_graphs: false";
     if (launch.padded_tokens > 0) host += fmt::format("{}padded_tokens: {}", host.empty() ? "" : ", ", launch.padded_tokens);
     if (!host.empty()) text += "  host: {" + host + "}\n";
-    if (launch.gpu_share > 0) text += fmt::format("  kv_cache: {{gpu_share: {:.3f}{}}}\n", launch.gpu_share, launch.kept_state_mb > 0 ? fmt::format(", kept_state: {:.1f} MB", launch.kept_state_mb) : "");
+    if (launch.gpu_share > 0) text += fmt::format("  kv_cache: {{gpu_share: {:.3f}{}}}\n", launch.gpu_share, launch.kept_state_mb > 0 ? fmt::format(", kept_state: {:.1f} MB, retention_interval: {}", launch.kept_state_mb, launch.retention_interval) : "");
 
     // Their router binds every turn of a conversation to the data-parallel rank that its hash names (consistent_hash).
     if (row.workload == "agentx" && dep(*row.decode)) text += "  router: {policy: session_hash}\n";

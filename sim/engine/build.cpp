@@ -33,6 +33,7 @@ PoolOptions pool_of(const Scenario& s, const BuiltPool& built, EngineRole role) 
   shape.kv_tokens = static_cast<std::int64_t>(built.memory.kv_capacity_tokens);
   shape.kv_fixed_tokens = static_cast<std::int64_t>(std::ceil(built.memory.kv_fixed_bytes / built.memory.kv_bytes_per_token));
   shape.kv_left_tokens = static_cast<std::int64_t>(s.deployment.kv_cache.kept_state.value() / built.memory.kv_bytes_per_token);
+  shape.retention_interval = s.deployment.kv_cache.retention_interval.count;
   shape.when_full = s.deployment.kv_cache.when_full;
   shape.prefix_cache = s.deployment.kv_cache.prefix_cache;
   shape.posts_behind_launch = s.deployment.kv_transfer.posting == KvPosting::behind_launch;

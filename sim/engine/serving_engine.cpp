@@ -21,7 +21,7 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t id) { return seed * 0x9e3779
 ServingEngine::ServingEngine(std::uint32_t index, const EngineShape& shape, const StepModel& model,
                              const Acceptance& acceptance, std::uint64_t seed, RequestArena& arena, EngineEvents& events)
     : index_(index), shape_(shape), own_model_(model), acceptance_(acceptance), seed_(seed), arena_(arena), events_(events),
-      batch_(shape.ranks), layered_(std::max(1U, shape.layers), mix(seed, index)), flow_(mix(seed, index)) {
+      states_(shape.retention_interval), batch_(shape.ranks), layered_(std::max(1U, shape.layers), mix(seed, index)), flow_(mix(seed, index)) {
   ranks_.reserve(shape.ranks);
   for (std::uint32_t r = 0; r < shape.ranks; ++r) ranks_.emplace_back(shape.kv_tokens);
 }

@@ -16,6 +16,7 @@
 #include "sim/policy/batcher.hpp"
 #include "sim/policy/router.hpp"
 #include "sim/policy/speculation.hpp"
+#include "sim/policy/state_boundaries.hpp"
 
 namespace rackcast {
 
@@ -29,6 +30,7 @@ struct EngineShape {
   std::int64_t kv_tokens = KvCache::unlimited;  // of one DP rank
   std::int64_t kv_fixed_tokens = 0;   // fixed space of a running request (window, compressor state), in tokens
   std::int64_t kv_left_tokens = 0;    // the same of a finished one, until it is evicted
+  std::int64_t retention_interval = 0;  // tokens between states from which a prompt can go on; 0: anywhere
   KvFullPolicy when_full = KvFullPolicy::wait;
   bool prefix_cache = true;
   bool drafts = false;                // runs the draft model in decode steps
@@ -83,6 +85,7 @@ class ServingEngine {
   void host_load_done(RequestId id);
   void leave(RequestId id);                                       // gives its prompt's KV and place back
   void preload(std::uint32_t rank, const LoadRequest& ask);       // its prompt becomes resident without being computed
+  const StateBoundaries& states() const { return states_; }
   // --- answers
   void reserve_decode(RequestId id, std::uint32_t rank);          // checked by the caller against decode_loads
   void join(RequestId id);                                        // from the next iteration on
@@ -187,6 +190,7 @@ class ServingEngine {
   std::span<TargetLoad> targets_;
   std::span<DecodeRankLoad> decode_loads_;
   std::vector<Rank> ranks_;
+  StateBoundaries states_;            // of all ranks: a block id is one prompt's wherever it is computed
   std::vector<RankBatch> batch_;
   std::vector<Chunk> chunks_;
   std::vector<RequestId> joining_, started_;

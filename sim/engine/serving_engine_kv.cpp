@@ -39,7 +39,11 @@ void ServingEngine::enqueue(RequestId id, std::uint32_t r, std::uint32_t expecte
 bool ServingEngine::admit(RequestId id, Rank& rank, std::uint32_t r) {
   Request& request = arena_[id];
   const bool shares = shape_.prefix_cache && !request.ask.runs.empty();
-  if (shares) request.held = rank.kv.acquire(request.ask.play, request.ask.runs);
+  if (shares) {
+    const LoadRequest& ask = request.ask;
+    const std::uint32_t most = states_.everywhere() ? 0xffffffffU : states_.usable(ask.play, ask.runs, rank.kv.matched_blocks(ask.play, ask.runs), ask.block_tokens);
+    request.held = rank.kv.acquire(ask.play, ask.runs, most);
+  }
   const std::int64_t found = std::int64_t{request.held.blocks} * request.ask.block_tokens;
   const std::int64_t answer = shape_.role == EngineRole::prefill ? 0 : request.tokens_left;
   const std::int64_t need = kv_needed(shape_.when_full, request.prompt_tokens, answer) + shape_.kv_fixed_tokens - found;
@@ -90,7 +94,10 @@ void ServingEngine::leave(RequestId id) {
   Request& request = arena_[id];
   Rank& rank = ranks_[request.prefill_rank];
   release_prompt_kv(request, rank);
-  if (shape_.prefix_cache) rank.kv.leave(shape_.kv_left_tokens);
+  if (shape_.prefix_cache) {
+    rank.kv.leave(shape_.kv_left_tokens);
+    states_.prompt_ended(request.ask.play, request.ask.runs);
+  }
   --rank.requests;
   --targets_[request.prefill_rank].requests;
 }
@@ -100,6 +107,7 @@ void ServingEngine::preload(std::uint32_t r, const LoadRequest& ask) {
   std::uint32_t blocks = 0;
   for (const HashRun& run : ask.runs) blocks += run.count;
   ranks_[r].kv.insert(ask.play, ask.runs, blocks, ask.block_tokens);
+  states_.prompt_ended(ask.play, ask.runs);
 }
 
 void ServingEngine::reserve_decode(RequestId id, std::uint32_t r) {

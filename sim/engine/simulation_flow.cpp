@@ -57,7 +57,7 @@ std::uint32_t Simulation::matched_tokens(std::uint32_t target, const RouteQuery&
   if (!engines_[e].shape().prefix_cache) return 0;
   std::uint32_t blocks = engines_[e].kv(r).matched_blocks(query.play, query.runs);
   if (const KvCache* tier = host_tier_of(e, r)) blocks = std::max(blocks, tier_match(tier, query));
-  return blocks * query.block_tokens;
+  return engines_[e].states().usable(query.play, query.runs, blocks, query.block_tokens) * query.block_tokens;
 }
 
 void Simulation::expect(std::uint32_t target, const RouteQuery& query) const {
@@ -76,8 +76,11 @@ std::uint32_t Simulation::tier_match(const KvCache* tier, const RouteQuery& quer
 bool Simulation::host_match(RequestId id) {
   Request& request = arena_[id];
   KvCache* tier = host_tier_of(request.prefill_engine, request.prefill_rank);
-  if (!tier || tier->matched_blocks(request.ask.play, request.ask.runs) <= request.held.blocks) return false;
-  request.host_held = tier->acquire(request.ask.play, request.ask.runs);
+  if (!tier) return false;
+  const LoadRequest& ask = request.ask;
+  const std::uint32_t blocks = engines_[request.prefill_engine].states().usable(ask.play, ask.runs, tier->matched_blocks(ask.play, ask.runs), ask.block_tokens);
+  if (blocks <= request.held.blocks) return false;
+  request.host_held = tier->acquire(ask.play, ask.runs, blocks);
   return true;
 }
 

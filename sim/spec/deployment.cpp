@@ -66,6 +66,8 @@ void fields(Visitor& v, KvCacheSpec& k) {
       .require(k.gpu_share >= 0 && k.gpu_share <= 1, "must be in [0, 1]");
   v.field("kept_state", k.kept_state, "what the window and compressor states of a finished request keep of HBM beside its cached blocks, until they are evicted as the least recent; 0: nothing")
       .require(k.kept_state.value() >= 0 && k.kept_state.value() <= 1e12, "must be 0 to 1 TB");
+  v.field("retention_interval", k.retention_interval, "models with windows: their states are kept at the ends of prompts and at multiples of so many tokens, and a later prompt goes on from there (vLLM's --prefix-cache-retention-interval); 0: from any block")
+      .require(k.retention_interval.count >= 0 && k.retention_interval.count <= std::int64_t{1} << 30, "must be 0 to 1024M");
   v.automatic("host_tier", k.host_tier_per_node, "host memory for KV that HBM has no room for; auto: the rack's; 0: none", "node");
   v.field("prefix_cache", k.prefix_cache, "keep KV of finished requests for later ones that share the prefix");
   v.choice("when_full", k.when_full, kv_full_policies, "what happens to a request that does not fit");

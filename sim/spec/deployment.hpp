@@ -55,6 +55,7 @@ struct KvCacheSpec {
   double memory_fraction = 0.9;       // of what weights and activations leave free
   double gpu_share = 0;               // > 0: of the GPU's memory, for weights, activations and KV together
   Bytes kept_state{0};                // of a finished request's window and compressor states, until evicted
+  Tokens retention_interval{0};       // between window states that are kept beside those at prompts' ends; 0: states everywhere
   Bytes host_tier_per_node{-1};       // -1: the rack's default; 0: no host tier
   bool prefix_cache = true;
   KvFullPolicy when_full = KvFullPolicy::wait;
