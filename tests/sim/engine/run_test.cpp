@@ -145,6 +145,20 @@ BOOST_AUTO_TEST_CASE(a_rack_short_of_prefill_memory_gives_all_its_kv_space_back)
   BOOST_TEST(outcome.finished_measured > 1000U);
 }
 
+// Sessions that grow: the last answer is computed again, and so is what a fork shares with others beyond the last interval.
+BOOST_AUTO_TEST_CASE(prompts_that_go_on_from_kept_states_only_find_less_and_never_more_the_rarer_these_are) {
+  const std::string one = "deployment:\n  aggregated: {engines: 1, dep: 8}\n";
+  const std::string sessions = "workload: {kind: agentx, trace: generated-v1.0, concurrency: 32, duration: 3 min, warmup: preload}\n";
+  double hit = 1;
+  for (const char* interval : {"0", "1K", "32K", "1024M"}) {
+    const auto metrics = run(scenario(one, sessions, {std::string("deployment.kv_cache.retention_interval=") + interval}))["metrics"];
+    const double found = metrics["cache_hit_total"].get<double>();
+    BOOST_TEST(found < hit);
+    BOOST_TEST(found > 0.8);
+    hit = found;
+  }
+}
+
 BOOST_AUTO_TEST_CASE(iterations_for_answers_between_prompts_make_tokens_come_sooner_and_prompts_wait) {
   const std::string one = "deployment:\n  aggregated: {engines: 1, dep: 8, max_batched_tokens: 2K}\n";
   const auto free = run(scenario(one, closed))["metrics"];
