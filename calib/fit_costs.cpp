@@ -50,7 +50,7 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
   std::map<std::pair<std::string, std::string>, std::vector<FitPoint>> families;  // by model and family
   for (const FitPoint& p : points)
     if (p.gpu == gpu) families[{p.model, p.family}].push_back(p);
-  CostFit result{prior, {}, {}};
+  CostFit result{prior, {}, {}, {}};
   for (const auto& [key, members] : families) {
     const auto& [model, family] = key;
     const Form& form = form_of_family(family);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "calib/fit_exact.hpp"
 #include "calib/fit_family.hpp"
 
 namespace rackcast::calib {
@@ -11,6 +12,7 @@ namespace rackcast::calib {
 struct CostFit {
   CostSpec costs;
   std::vector<FamilyFit> families;
+  std::vector<ExactFit> exact;     // what became of measured points of single matrices
   std::vector<std::string> notes;  // families left at their prior, and why
 };
 

@@ -10,6 +10,9 @@ namespace rackcast::calib {
 
 void gemm_work(FitPoint& p, double m, double n, double k, WeightType type) {
   const double input = type == WeightType::bf16 ? 2 : 1;
+  p.rows = m;
+  p.n = n;
+  p.k = k;
   p.flops = 2 * m * n * k;
   p.weight_bytes = n * k * bytes_per_weight(type);
   p.depth = k;

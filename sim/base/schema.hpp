@@ -152,6 +152,12 @@ class Visitor {
     return FieldRule(*this, key);
   }
 
+  // The same, left out by the writer while it is empty.
+  template <class Struct>
+  FieldRule list_if_any(std::string_view key, std::vector<Struct>& member, std::string_view doc) {
+    return writing() && member.empty() ? FieldRule(*this, key) : list(key, member, doc);
+  }
+
   // A mapping from free names to mappings (e.g. parameters of a cost file). An absent key leaves the member as it is.
   template <class Struct>
   FieldRule map(std::string_view key, std::map<std::string, Struct>& member, std::string_view doc) {
@@ -185,6 +191,7 @@ class Visitor {
   }
 
   virtual bool reading() const { return false; }  // true in the YAML reader only
+  virtual bool writing() const { return false; }  // true in the YAML writer only
   virtual bool clean() const { return true; }     // no problem so far: rules over several keys may trust what was read
 
   // A rule on `key` of the mapping being walked; documented always, a problem when it does not hold. An empty key

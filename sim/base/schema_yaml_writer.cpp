@@ -35,6 +35,7 @@ namespace {
 class Writer : public Visitor {
  public:
   std::string take() { return std::move(out_); }
+  bool writing() const override { return true; }
 
   FieldRule field(std::string_view key, bool& member, std::string_view) override { return line(key, member ? "true" : "false"); }
   FieldRule field(std::string_view key, int& member, std::string_view) override { return line(key, fmt::format("{}", member)); }

@@ -27,7 +27,7 @@ struct FitOptions {
   std::string out, gpu, prior;
   int bootstraps = 200;
   std::uint64_t seed = 1;
-  bool json = false;
+  bool exact_only = false, json = false;
 };
 
 std::string one_gpu(const FitOptions& o, const std::vector<calib::FitPoint>& points) {
@@ -58,7 +58,14 @@ calib::CostFit fit_all(const FitOptions& o, const std::string& gpu, std::vector<
     (layer ? layers : kernels).push_back(p);
   }
   const std::vector<std::string> helped = calib::add_siblings(kernels, points, gpu, specs);
-  calib::CostFit fit = calib::fit_costs(read_costs(catalog, o.prior.empty() ? gpu : o.prior), gpu, kernels, options);
+  const CostSpec prior = read_costs(catalog, o.prior.empty() ? gpu : o.prior);
+  if (o.exact_only) {
+    calib::CostFit fit{prior, {}, {}, {}};
+    fit.exact = calib::fit_exact(fit.costs, gpu, kernels);
+    return fit;
+  }
+  calib::CostFit fit = calib::fit_costs(prior, gpu, kernels, options);
+  fit.exact = calib::fit_exact(fit.costs, gpu, kernels);
   for (const std::string& family : helped) fit.notes.push_back(family + ": few points of this GPU; those of others joined, scaled by the specifications");
   calib::describe_host(fit, kernels, hidden_steps);
   for (const std::string& name : models)
@@ -84,6 +91,9 @@ nlohmann::ordered_json as_json(const std::string& gpu, const calib::CostFit& fit
       row["parameters"][p.name] = {{"value", p.value}, {"lo", p.lo}, {"hi", p.hi}, {"fallback", p.fallback}};
     out["families"].push_back(row);
   }
+  for (const calib::ExactFit& e : fit.exact)
+    out["exact"].push_back({{"family", e.family}, {"curves", e.curves}, {"points", e.points}, {"left_out_in_turn", e.inner},
+                            {"interpolated_error", e.interpolated_error}, {"form_error", e.form_error}, {"cached", e.cached}, {"written", e.written}});
   return out;
 }
 
@@ -106,6 +116,16 @@ void print_table(const std::string& gpu, const calib::CostFit& fit) {
     fmt::print("{:<28} {:>6} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>7.1f}%  {}\n", f.family, f.points, 100 * f.mean_error, 100 * f.median_error,
                100 * f.p90_error, 100 * f.cross_validated_error,
                bar_of(f.family) <= 0 ? "" : fmt::format("{:.0f}%{}", 100 * bar_of(f.family), f.cross_validated_error > bar_of(f.family) ? " missed" : ""));
+}
+
+// Each inner point from its neighbours, against the form.
+void print_exact(const std::vector<calib::ExactFit>& fits) {
+  if (fits.empty()) return;
+  fmt::print("{:<28} {:>6} {:>8} {:>8} {:>13} {:>8}\n", "exact points", "shapes", "points", "left out", "interpolated", "by form");
+  for (const calib::ExactFit& e : fits)
+    fmt::print("{:<28} {:>6} {:>8} {:>8} {:>12.1f}% {:>7.1f}%  {}{}\n", e.family, e.curves, e.points, e.inner, 100 * e.interpolated_error, 100 * e.form_error,
+               e.written ? "written" : e.inner == 0 ? "not written: none with neighbours on both sides" : "not written: the form is better",
+               e.cached > 0 ? fmt::format("; {} points not taken: L2 may have held them", e.cached) : "");
 }
 
 int run_fit(const FitOptions& o, const Program& program) {
@@ -134,7 +154,10 @@ int run_fit(const FitOptions& o, const Program& program) {
   refuse_overwriting(o.out, o.files);
   write_output_file(o.out, yaml_of(fit.costs));
   if (o.json) fmt::print("{}\n", as_json(gpu, fit).dump(2));
-  else print_table(gpu, fit);
+  else {
+    if (!fit.families.empty()) print_table(gpu, fit);
+    print_exact(fit.exact);
+  }
   return 0;
 }
 
@@ -147,6 +170,7 @@ Action setup_fit(CLI::App& app, const Program& program) {
   app.add_option("--gpu", o->gpu, "the GPU to fit, when the files hold several");
   app.add_option("--prior", o->prior, "cost file that gives what the points do not; the GPU's own if left out");
   app.add_option("--only", o->only, "fit only these families; the others stay as the prior has them")->type_name("FAMILY");
+  app.add_flag("--exact-only", o->exact_only, "keep the prior's parameters; write exact points of single matrices alone");
   app.add_option("--bootstraps", o->bootstraps, "resampled fits behind the intervals")->check(CLI::Range(20, 10000));
   add_seed(app, o->seed, "of starts, folds and resampling");
   app.add_flag("--json", o->json, "machine-readable");

@@ -36,6 +36,7 @@ std::optional<double> seconds(const FitPoint& point, const CostSpec& costs) {
 CostSpec transferred(CostSpec costs, const GpuSpec& from, const GpuSpec& to) {
   const auto scale = [&](const std::string& name, CostFamily& family) {
     const double compute = calib::compute_rate(from, name) > 0 ? calib::compute_rate(to, name) / calib::compute_rate(from, name) : 0;
+    family.exact.clear();  // points of the other GPU
     for (auto& [key, parameter] : family.parameters) {
       if (key == "mma_tflops") parameter.value *= compute;
       else if (key == "hbm_gbs" || key == "reduce_gbs") parameter.value *= to.hbm_bandwidth.value() / from.hbm_bandwidth.value();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "sim/base/error.hpp"
 #include "sim/cost/draws.hpp"
@@ -19,18 +20,40 @@ void fields(Visitor& v, CostParameter& p) {
   v.field("source", p.source, "citation and date").require(!p.source.empty(), "must not be empty").required();
 }
 
+namespace {
+
+constexpr std::size_t most_curves = 1024;
+
+bool one_a_shape(const std::vector<ExactCurve>& curves) {
+  std::set<std::pair<int, int>> shapes;
+  return std::all_of(curves.begin(), curves.end(), [&](const ExactCurve& c) { return shapes.emplace(c.n, c.k).second; });
+}
+
+bool exact_where_known(const std::map<std::string, CostFamily>& families) {
+  return std::all_of(families.begin(), families.end(), [](const auto& entry) { return entry.second.exact.empty() || may_be_exact(entry.first); });
+}
+
+constexpr std::string_view exact_rule = "exact points are known of families dense_* only";
+
+}  // namespace
+
 void fields(Visitor& v, CostFamily& f) {
   v.field("form", f.form, "which formula of sim/cost/README.md; empty: the family's only one");
   v.map("parameters", f.parameters, "by name; the end of a name is its unit");
+  v.list_if_any("exact", f.exact, "measured points of single shapes, which win over the form where they are dense (families dense_*)")
+      .require(f.exact.size() <= most_curves, "must hold at most 1024 curves")
+      .require(!v.clean() || one_a_shape(f.exact), "must hold one curve a shape");
 }
 
-void fields(Visitor& v, ModelOverride& o) { v.map("families", o.families, "parameters that replace the GPU's for this model"); }
+void fields(Visitor& v, ModelOverride& o) {
+  v.map("families", o.families, "parameters that replace the GPU's for this model").require(!v.clean() || exact_where_known(o.families), exact_rule);
+}
 
 void fields(Visitor& v, CostSpec& c) {
   v.field("name", c.name, "of the cost file").required();
   v.field("gpu", c.gpu, "the GPU that it is about").required();
   v.field("source", c.source, "how the file came about, with date");
-  v.map("families", c.families, "parameters by kernel family");
+  v.map("families", c.families, "parameters by kernel family").require(!v.clean() || exact_where_known(c.families), exact_rule);
   v.map("models", c.models, "composites fitted on one model");
 }
 
@@ -75,6 +98,17 @@ const CostParameter& CostSpec::get(const std::string& family, const std::string&
   if (const CostParameter* found = find(family, parameter, model)) return *found;
   throw UserError("costs of " + name + ": " + family + "." + parameter + " is needed by this model and missing; add it " +
                   "to the cost file");
+}
+
+const ExactCurve* CostSpec::exact(const std::string& family, double n, double k, const std::string& model) const {
+  const CostFamily* of = override_of(*this, family, model);
+  if (!of) {
+    const auto found = families.find(family);
+    if (found == families.end()) return nullptr;
+    of = &found->second;
+  }
+  const auto curve = std::find_if(of->exact.begin(), of->exact.end(), [&](const ExactCurve& c) { return c.n == n && c.k == k; });
+  return curve == of->exact.end() ? nullptr : &*curve;
 }
 
 namespace {

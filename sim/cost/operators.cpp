@@ -93,7 +93,20 @@ class Builder {
     const double input = type == WeightType::bf16 || type == WeightType::int4 ? 2 : 1;
     op.bytes_per = batch * (k * input + n * 2);
     op.shape = batch > 1 ? fmt::format("x{:g}x{:g} ({} of them)", k, n, batch) : fmt::format("x{:g}x{:g}", k, n);
+    if (m.batch == 1 && type != WeightType::int4) use_exact_points(op, dense_family(type), n, k);
     add(std::move(op));
+  }
+
+  // What hides of a launch (launches 0) hides of a measured one: the ratio moves the work alone. Fused kernels of path low_latency
+  // are others than the tables'.
+  void use_exact_points(Operator& op, const std::string& family, double n, double k) {
+    const ExactCurve* curve = c_.costs.exact(family, n, k, m_.name);
+    if (!curve || (c_.path == EnginePath::low_latency && fuses(op))) return;
+    op.exact = ExactTimes(*curve, [&](double rows) {
+      Features x{};
+      x[static_cast<std::size_t>(op.gate)] = rows;
+      return op.form_s(x);
+    });
   }
 
   // Normalisation, rotary embedding, quantisation and KV insert: three kernels around the attention's matrices.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cost/exact.hpp"
 #include "sim/cost/features.hpp"
 #include "sim/cost/forms.hpp"
 
@@ -33,17 +34,27 @@ struct Operator {
   double seconds_per = 0;     // per row: padding of a query's tile, or what a composite adds
   double half_bytes = 0;      // bytes at which a link reaches half of its rate
   std::string shape;          // without the row count
+  ExactTimes exact;           // measured points of the shape, by rows (the gate); by_rows() operators only
 
   double flops(const Features& x) const { return layers * flops_per * x[static_cast<std::size_t>(flops_of)]; }
   double bytes(const Features& x) const {
     return layers * (bytes_fixed + bytes_per * x[static_cast<std::size_t>(bytes_of)]);
   }
   double seconds(const Features& x) const {
-    if (x[static_cast<std::size_t>(gate)] <= 0) return 0;
+    const double rows = x[static_cast<std::size_t>(gate)];
+    if (rows <= 0) return 0;
+    return layers * (exact.empty() ? form_s(x) : exact.seconds(rows, form_s(x)));
+  }
+  // One of its layers, by the form alone.
+  double form_s(const Features& x) const {
     const double moved = bytes_fixed_timed() + bytes_per * x[static_cast<std::size_t>(bytes_of)];
     const double timed = half_bytes > 0 ? moved + std::sqrt(moved * half_bytes) : moved;
-    return layers * (launches * form.t0_s + seconds_per * x[static_cast<std::size_t>(rows_of < 0 ? gate : rows_of)] +
-                     p_norm(flops_per * x[static_cast<std::size_t>(flops_of)] / form.flops_per_s, timed / form.bytes_per_s, form.p));
+    return launches * form.t0_s + seconds_per * x[static_cast<std::size_t>(rows_of < 0 ? gate : rows_of)] +
+           p_norm(flops_per * x[static_cast<std::size_t>(flops_of)] / form.flops_per_s, timed / form.bytes_per_s, form.p);
+  }
+  Basis basis(const Features& x) const {
+    const double rows = x[static_cast<std::size_t>(gate)];
+    return exact.empty() || rows <= 0 ? form.basis : exact.basis_at(rows, form.basis);
   }
   // Bytes that take as long as reading the weights, or as the loop over K where that is longer.
   double bytes_fixed_timed() const { return std::max(bytes_fixed, fixed_floor_s * form.bytes_per_s); }

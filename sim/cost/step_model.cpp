@@ -194,8 +194,8 @@ class ClosedFormStep : public StepModel {
       gpu_s += seconds;
       const double count = x[static_cast<std::size_t>(op.gate)];
       rows.push_back({op.name, std::string(group_names[index_of(op.group)]), static_cast<int>(std::lround(op.layers)),
-                      fmt::format("{:.0f} {}", count, op.shape), op.flops(x), op.bytes(x), seconds,
-                      std::string(basis_names[static_cast<int>(op.form.basis)])});
+                      fmt::format("{:.0f} {}{}", count, op.shape, !op.exact.empty() && op.exact.share(count) > 0 ? ", exact" : ""), op.flops(x), op.bytes(x), seconds,
+                      std::string(basis_names[static_cast<int>(op.basis(x))])});
     }
     for (const ExpertRows& e : experts_) {
       const auto f = static_cast<std::size_t>(e.rows);

@@ -1,0 +1,137 @@
+#include "calib/fit_exact.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "calib/fit_work.hpp"
+#include "sim/cost/exact.hpp"
+
+namespace rackcast::calib {
+
+namespace {
+
+struct ExactPoint {
+  int rows = 0;
+  double ratio = 0;
+  Basis basis = Basis::published;
+};
+
+// Times of one matrix from memory, by the family's form.
+class MatrixForm {
+ public:
+  MatrixForm(std::string_view family, int n, int k, const std::vector<double>& theta)
+      : form_(form_of_family(family)), n_(n), k_(k), type_(family == "dense_bf16" ? WeightType::bf16 : family == "dense_fp8" ? WeightType::fp8 : WeightType::nvfp4), theta_(theta) {}
+  double operator()(double rows) const {
+    FitPoint p;
+    gemm_work(p, rows, n_, k_, type_);
+    return form_.seconds(p, theta_.data());
+  }
+
+ private:
+  const Form& form_;
+  int n_, k_;
+  WeightType type_;
+  std::vector<double> theta_;
+};
+
+// What the cost file says; nothing where a parameter is missing.
+std::optional<std::vector<double>> parameters_of(const CostSpec& costs, const std::string& family) {
+  std::vector<double> theta;
+  for (const Parameter& p : form_of_family(family).parameters) {
+    const CostParameter* known = costs.find(family, std::string(p.name));
+    if (!known && !p.optional) return std::nullopt;
+    theta.push_back(known ? known->value : 0);
+  }
+  return theta;
+}
+
+// Four significant digits: a file stays readable, and no table is finer.
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+
+// Rising rows, the fastest of equal ones, and none that has no neighbour near enough.
+ExactCurve curve_of(int n, int k, std::vector<ExactPoint> points) {
+  std::sort(points.begin(), points.end(), [](const ExactPoint& a, const ExactPoint& b) { return a.rows != b.rows ? a.rows < b.rows : a.ratio < b.ratio; });
+  points.erase(std::unique(points.begin(), points.end(), [](const ExactPoint& a, const ExactPoint& b) { return a.rows == b.rows; }), points.end());
+  const auto near = [&](std::size_t i, std::size_t j) { return j < points.size() && std::max(points[i].rows, points[j].rows) <= dense_gap * std::min(points[i].rows, points[j].rows); };
+  ExactCurve curve{.n = n, .k = k, .rows = {}, .ratio = {}, .basis = Basis::measured, .source = {}};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!near(i, i + 1) && !near(i, i - 1)) continue;
+    curve.rows.push_back(points[i].rows);
+    curve.ratio.push_back(rounded(points[i].ratio));
+    curve.basis = std::max(curve.basis, points[i].basis);
+  }
+  return curve;
+}
+
+// Each inner point from the others, as a step would time it without that point.
+void leave_one_out(const ExactCurve& curve, const MatrixForm& form_s, ExactFit& fit) {
+  for (std::size_t i = 1; i + 1 < curve.rows.size(); ++i) {
+    std::vector<ExactPoint> others;
+    for (std::size_t j = 0; j < curve.rows.size(); ++j)
+      if (j != i) others.push_back({curve.rows[j], curve.ratio[j]});
+    const ExactTimes times(curve_of(curve.n, curve.k, std::move(others)), form_s);
+    const double rows = curve.rows[i], by_form = form_s(rows), time = by_form * curve.ratio[i];
+    fit.interpolated_error += std::abs((times.empty() ? by_form : times.seconds(rows, by_form)) / time - 1);
+    fit.form_error += std::abs(by_form / time - 1);
+    ++fit.inner;
+  }
+}
+
+using Sources = std::map<std::string, std::vector<ExactPoint>>;
+
+const Sources::value_type& best_of(const Sources& sources) {
+  const auto worth = [](const Sources::value_type& s) { return std::pair(-static_cast<int>(s.second.front().basis), s.second.size()); };
+  return *std::max_element(sources.begin(), sources.end(), [&](const auto& a, const auto& b) { return worth(a) < worth(b); });
+}
+
+ExactFit fit_one(CostSpec& costs, const std::string& family, const std::vector<const FitPoint*>& points, const std::vector<double>& theta) {
+  ExactFit fit{.family = family};
+  const Form& form = form_of_family(family);
+  const CostParameter* cache = costs.find(family, "l2_gbs");
+  std::map<std::pair<int, int>, Sources> shapes;
+  for (const FitPoint* p : points) {
+    const bool from_cache = p->repeated && p->bytes <= p->cache_bytes;
+    if (from_cache && (!cache || cache->value <= 0)) {
+      ++fit.cached;
+      continue;
+    }
+    shapes[{static_cast<int>(p->n), static_cast<int>(p->k)}][p->source].push_back(
+        {static_cast<int>(p->rows), p->time_s / form.seconds(*p, theta.data()), from_cache ? std::max(p->basis, cache->basis) : p->basis});
+  }
+  std::vector<ExactCurve> curves;
+  for (const auto& [shape, sources] : shapes) {
+    const auto& [source, members] = best_of(sources);
+    ExactCurve curve = curve_of(shape.first, shape.second, members);
+    if (curve.rows.empty()) continue;
+    curve.source = source;
+    leave_one_out(curve, MatrixForm(family, curve.n, curve.k, theta), fit);
+    fit.points += static_cast<int>(curve.rows.size());
+    curves.push_back(std::move(curve));
+  }
+  fit.curves = static_cast<int>(curves.size());
+  if (fit.inner > 0) {
+    fit.interpolated_error /= fit.inner;
+    fit.form_error /= fit.inner;
+  }
+  fit.written = fit.inner > 0 && fit.interpolated_error < fit.form_error;
+  costs.families[family].exact = fit.written ? std::move(curves) : std::vector<ExactCurve>{};
+  return fit;
+}
+
+}  // namespace
+
+std::vector<ExactFit> fit_exact(CostSpec& costs, const std::string& gpu, const std::vector<FitPoint>& points) {
+  std::map<std::string, std::vector<const FitPoint*>> families;
+  for (const FitPoint& p : points)
+    if (p.gpu == gpu && p.model.empty() && p.n > 0 && p.basis != Basis::transferred && may_be_exact(p.family)) families[p.family].push_back(&p);
+  std::vector<ExactFit> fits;
+  for (const auto& [family, members] : families)
+    if (const auto theta = parameters_of(costs, family)) fits.push_back(fit_one(costs, family, members, *theta));
+  return fits;
+}
+
+}  // namespace rackcast::calib
