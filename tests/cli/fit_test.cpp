@@ -1,0 +1,56 @@
+// rackcast fit with points of single matrices: what it prints, writes and keeps.
+#define BOOST_TEST_MODULE fit_verb
+#include <fmt/format.h>
+
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.hpp"
+
+using nlohmann::json;
+using support::shell;
+
+namespace {
+
+// Ten row counts of one matrix of 400 MB, which no L2 holds: 20% slower than 3.5 TB/s and 650 TFLOPS.
+std::string table() {
+  std::string text = "gpu,op,backend,kernel,dtype,kv_dtype,phase,tokens,batch,seq,past_kv,m,n,k,hidden,inter,topk,experts,heads,ep,gpus,bytes,distribution,latency_us,source\n";
+  for (int rows = 16; rows <= 8192; rows *= 2) {
+    const double us = 1.2 * (5 + std::max(2.0 * 20000 * 10000 / 3.5e6, 2.0 * rows * 20000 * 10000 / 650e6));
+    text += fmt::format("h200,gemm,x,y,bfloat16,,,,,,,{},20000,10000,,,,,,,,,,{:.3f},a table\n", rows, us);
+  }
+  return text;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(exact_points_are_written_beside_parameters_that_stay) {
+  const support::TemporaryFolder folder;
+  const std::string csv = folder.file("points.csv", table()), out = folder.path + "/mine.yaml";
+  const support::Outcome outcome = shell("\"$RACKCAST\" fit " + csv + " --exact-only --out " + out);
+  BOOST_REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  BOOST_TEST(outcome.out.find("exact points") != std::string::npos, outcome.out);
+  BOOST_TEST(outcome.out.find("written") != std::string::npos, outcome.out);
+  const std::string costs = support::content_of(out);
+  BOOST_TEST(costs.find("- n: 20000\n        k: 10000\n        rows: [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192]") != std::string::npos, costs);
+  BOOST_TEST(shell("\"$RACKCAST\" check " + out).code == 0);
+  const support::Outcome step = shell("\"$RACKCAST\" step --model deepseek-v4.1-flash --gpu h200 --dep 8 --cost " + out + " --case '32*1@8K' --json");
+  BOOST_REQUIRE_MESSAGE(step.code == 0, step.err);
+  const support::Outcome again = shell("\"$RACKCAST\" fit " + csv + " --exact-only --json --out " + out);
+  BOOST_REQUIRE_MESSAGE(again.code == 0, again.err);
+  const json exact = json::parse(again.out)["exact"][0];
+  BOOST_TEST(exact["family"] == "dense_bf16");
+  BOOST_TEST(exact["points"] == 10);
+  BOOST_TEST(exact["left_out_in_turn"] == 8);
+  BOOST_TEST(exact["interpolated_error"].get<double>() < exact["form_error"].get<double>());
+  BOOST_TEST(exact["written"] == true);
+}
+
+BOOST_AUTO_TEST_CASE(a_curve_that_cannot_be_is_refused_with_its_line) {
+  const support::TemporaryFolder folder;
+  const std::string file = folder.file("mine.yaml", "name: mine\ngpu: h200\nfamilies:\n  dense_fp8:\n    exact:\n      - {n: 8, k: 16, rows: [2, 1], ratio: [1, 1], basis: measured, source: us}\n");
+  const support::Outcome outcome = shell("\"$RACKCAST\" check " + file);
+  BOOST_TEST(outcome.code == 2);
+  BOOST_TEST(outcome.err.find("mine.yaml:6:") != std::string::npos, outcome.err);
+  BOOST_TEST(outcome.err.find("must rise") != std::string::npos, outcome.err);
+}
