@@ -20,22 +20,24 @@ struct ExactPoint {
   Basis basis = Basis::published;
 };
 
-// Times of one matrix from memory, by the family's form.
-class MatrixForm {
+// Times of one shape from memory, by the family's form.
+class ShapeForm {
  public:
-  MatrixForm(std::string_view family, int n, int k, const std::vector<double>& theta)
-      : form_(form_of_family(family)), n_(n), k_(k), type_(family == "dense_bf16" ? WeightType::bf16 : family == "dense_fp8" ? WeightType::fp8 : WeightType::nvfp4), theta_(theta) {}
+  ShapeForm(const std::string& family, const ExactShape& shape, std::vector<double> theta)
+      : form_(form_of_family(family)), shape_(shape), theta_(std::move(theta)),
+        type_(family == "dense_bf16" ? WeightType::bf16 : family == "dense_fp8" ? WeightType::fp8 : exact_layers(family) ? WeightType::fp4 : WeightType::nvfp4) {}
   double operator()(double rows) const {
     FitPoint p;
-    gemm_work(p, rows, n_, k_, type_);
+    if (shape_.n > 0) gemm_work(p, rows, shape_.n, shape_.k, type_);
+    else fused_expert_work(p, {double(shape_.hidden), double(shape_.intermediate), double(shape_.experts), double(shape_.top_k)}, rows, shape_.ranks, type_);
     return form_.seconds(p, theta_.data());
   }
 
  private:
   const Form& form_;
-  int n_, k_;
-  WeightType type_;
+  ExactShape shape_;
   std::vector<double> theta_;
+  WeightType type_;
 };
 
 // What the cost file says; nothing where a parameter is missing.
@@ -53,11 +55,11 @@ std::optional<std::vector<double>> parameters_of(const CostSpec& costs, const st
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 // Rising rows, the fastest of equal ones, and none that has no neighbour near enough.
-ExactCurve curve_of(int n, int k, std::vector<ExactPoint> points) {
+ExactCurve curve_of(const ExactShape& shape, std::vector<ExactPoint> points) {
   std::sort(points.begin(), points.end(), [](const ExactPoint& a, const ExactPoint& b) { return a.rows != b.rows ? a.rows < b.rows : a.ratio < b.ratio; });
   points.erase(std::unique(points.begin(), points.end(), [](const ExactPoint& a, const ExactPoint& b) { return a.rows == b.rows; }), points.end());
   const auto near = [&](std::size_t i, std::size_t j) { return j < points.size() && std::max(points[i].rows, points[j].rows) <= dense_gap * std::min(points[i].rows, points[j].rows); };
-  ExactCurve curve{.n = n, .k = k, .rows = {}, .ratio = {}, .basis = Basis::measured, .source = {}};
+  ExactCurve curve{.shape = shape, .rows = {}, .ratio = {}, .basis = Basis::measured, .source = {}};
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!near(i, i + 1) && !near(i, i - 1)) continue;
     curve.rows.push_back(points[i].rows);
@@ -68,12 +70,12 @@ ExactCurve curve_of(int n, int k, std::vector<ExactPoint> points) {
 }
 
 // Each inner point from the others, as a step would time it without that point.
-void leave_one_out(const ExactCurve& curve, const MatrixForm& form_s, ExactFit& fit) {
+void leave_one_out(const ExactCurve& curve, const ShapeForm& form_s, ExactFit& fit) {
   for (std::size_t i = 1; i + 1 < curve.rows.size(); ++i) {
     std::vector<ExactPoint> others;
     for (std::size_t j = 0; j < curve.rows.size(); ++j)
       if (j != i) others.push_back({curve.rows[j], curve.ratio[j]});
-    const ExactTimes times(curve_of(curve.n, curve.k, std::move(others)), form_s);
+    const ExactTimes times(curve_of(curve.shape, std::move(others)), form_s);
     const double rows = curve.rows[i], by_form = form_s(rows), time = by_form * curve.ratio[i];
     fit.interpolated_error += std::abs((times.empty() ? by_form : times.seconds(rows, by_form)) / time - 1);
     fit.form_error += std::abs(by_form / time - 1);
@@ -92,23 +94,23 @@ ExactFit fit_one(CostSpec& costs, const std::string& family, const std::vector<c
   ExactFit fit{.family = family};
   const Form& form = form_of_family(family);
   const CostParameter* cache = costs.find(family, "l2_gbs");
-  std::map<std::pair<int, int>, Sources> shapes;
+  std::map<ExactShape, Sources> shapes;
   for (const FitPoint* p : points) {
     const bool from_cache = p->repeated && p->bytes <= p->cache_bytes;
     if (from_cache && (!cache || cache->value <= 0)) {
       ++fit.cached;
       continue;
     }
-    shapes[{static_cast<int>(p->n), static_cast<int>(p->k)}][p->source].push_back(
+    shapes[p->exact][p->source].push_back(
         {static_cast<int>(p->rows), p->time_s / form.seconds(*p, theta.data()), from_cache ? std::max(p->basis, cache->basis) : p->basis});
   }
   std::vector<ExactCurve> curves;
   for (const auto& [shape, sources] : shapes) {
     const auto& [source, members] = best_of(sources);
-    ExactCurve curve = curve_of(shape.first, shape.second, members);
+    ExactCurve curve = curve_of(shape, members);
     if (curve.rows.empty()) continue;
     curve.source = source;
-    leave_one_out(curve, MatrixForm(family, curve.n, curve.k, theta), fit);
+    leave_one_out(curve, ShapeForm(family, shape, theta), fit);
     fit.points += static_cast<int>(curve.rows.size());
     curves.push_back(std::move(curve));
   }
@@ -127,7 +129,7 @@ ExactFit fit_one(CostSpec& costs, const std::string& family, const std::vector<c
 std::vector<ExactFit> fit_exact(CostSpec& costs, const std::string& gpu, const std::vector<FitPoint>& points) {
   std::map<std::string, std::vector<const FitPoint*>> families;
   for (const FitPoint& p : points)
-    if (p.gpu == gpu && p.model.empty() && p.n > 0 && p.basis != Basis::transferred && may_be_exact(p.family)) families[p.family].push_back(&p);
+    if (p.gpu == gpu && p.model.empty() && p.exact != ExactShape{} && p.basis != Basis::transferred && (exact_matrices(p.family) || exact_layers(p.family))) families[p.family].push_back(&p);
   std::vector<ExactFit> fits;
   for (const auto& [family, members] : families)
     if (const auto theta = parameters_of(costs, family)) fits.push_back(fit_one(costs, family, members, *theta));

@@ -1,4 +1,4 @@
-// Exact points of matrices: measured times that win over a family's fitted form where they are dense (sim/cost/exact.hpp).
+// Exact points of matrices and layers of experts: measured times that win over a family's fitted form where they are dense (sim/cost/exact.hpp).
 // What is written is measured time over the form's, the form taking weights from where the measured launch had them (memory,
 // or L2 where a table times a kernel again and again): in a step, the same ratio then stands on the time from memory.
 #pragma once

@@ -22,7 +22,8 @@ struct FitPoint {
   double flops = 0, bytes = 0;          // of the slowest rank
   double weight_bytes = 0;              // of bytes
   double padded_flops = 0;              // of tiles that are full only in part (experts)
-  double rows = 0, n = 0, k = 0;        // of one matrix: which it is
+  double rows = 0;                      // of one matrix; tokens of a rank, of experts
+  ExactShape exact;                     // which matrix or layer of experts; none: points of no one shape
   double depth = 0;                     // steps of K that one tile makes; of experts: times its share of 128 rows
   bool repeated = false;                // timed again and again on the same data
   double cache_bytes = 0;               // L2 of the GPU, where `repeated` finds what fits

@@ -11,8 +11,7 @@ namespace rackcast::calib {
 void gemm_work(FitPoint& p, double m, double n, double k, WeightType type) {
   const double input = type == WeightType::bf16 ? 2 : 1;
   p.rows = m;
-  p.n = n;
-  p.k = k;
+  p.exact = {.n = static_cast<int>(n), .k = static_cast<int>(k)};
   p.flops = 2 * m * n * k;
   p.weight_bytes = n * k * bytes_per_weight(type);
   p.depth = k;
@@ -35,6 +34,9 @@ void expert_work(FitPoint& p, const ExpertLayer& l, double tokens, double ranks,
 
 void fused_expert_work(FitPoint& p, const ExpertLayer& l, double tokens, double ranks, WeightType type) {
   expert_work(p, l, tokens * ranks, ranks, type);
+  p.rows = tokens;
+  p.exact = {.hidden = static_cast<int>(l.hidden), .intermediate = static_cast<int>(l.intermediate), .experts = static_cast<int>(l.experts),
+             .top_k = static_cast<int>(l.top_k), .ranks = static_cast<int>(ranks)};
   p.link_bytes = tokens * l.top_k * 3 * l.hidden * (ranks - 1) / ranks;
   p.reduce_bytes = tokens * l.hidden * 2 * (1 + l.top_k);
 }

@@ -25,22 +25,25 @@ namespace {
 constexpr std::size_t most_curves = 1024;
 
 bool one_a_shape(const std::vector<ExactCurve>& curves) {
-  std::set<std::pair<int, int>> shapes;
-  return std::all_of(curves.begin(), curves.end(), [&](const ExactCurve& c) { return shapes.emplace(c.n, c.k).second; });
+  std::set<ExactShape> shapes;
+  return std::all_of(curves.begin(), curves.end(), [&](const ExactCurve& c) { return shapes.insert(c.shape).second; });
 }
 
 bool exact_where_known(const std::map<std::string, CostFamily>& families) {
-  return std::all_of(families.begin(), families.end(), [](const auto& entry) { return entry.second.exact.empty() || may_be_exact(entry.first); });
+  for (const auto& [name, family] : families)
+    for (const ExactCurve& c : family.exact)
+      if (!(c.shape.n > 0 ? exact_matrices(name) : exact_layers(name))) return false;
+  return true;
 }
 
-constexpr std::string_view exact_rule = "exact points are known of families dense_* only";
+constexpr std::string_view exact_rule = "exact points are of matrices in families dense_*, of layers of experts in moe_fused";
 
 }  // namespace
 
 void fields(Visitor& v, CostFamily& f) {
   v.field("form", f.form, "which formula of sim/cost/README.md; empty: the family's only one");
   v.map("parameters", f.parameters, "by name; the end of a name is its unit");
-  v.list_if_any("exact", f.exact, "measured points of single shapes, which win over the form where they are dense (families dense_*)")
+  v.list_if_any("exact", f.exact, "measured points of single shapes, which win over the form where they are dense (families dense_*, moe_fused)")
       .require(f.exact.size() <= most_curves, "must hold at most 1024 curves")
       .require(!v.clean() || one_a_shape(f.exact), "must hold one curve a shape");
 }
@@ -100,14 +103,14 @@ const CostParameter& CostSpec::get(const std::string& family, const std::string&
                   "to the cost file");
 }
 
-const ExactCurve* CostSpec::exact(const std::string& family, double n, double k, const std::string& model) const {
+const ExactCurve* CostSpec::exact(const std::string& family, const ExactShape& shape, const std::string& model) const {
   const CostFamily* of = override_of(*this, family, model);
   if (!of) {
     const auto found = families.find(family);
     if (found == families.end()) return nullptr;
     of = &found->second;
   }
-  const auto curve = std::find_if(of->exact.begin(), of->exact.end(), [&](const ExactCurve& c) { return c.n == n && c.k == k; });
+  const auto curve = std::find_if(of->exact.begin(), of->exact.end(), [&](const ExactCurve& c) { return c.shape == shape; });
   return curve == of->exact.end() ? nullptr : &*curve;
 }
 

@@ -24,10 +24,17 @@ struct CostParameter {
 };
 void fields(Visitor& v, CostParameter& p);
 
-// Measured points of one matrix (exact.hpp), read as ratios to what the family's form says.
-struct ExactCurve {
+// What exact points are of: a matrix of n columns and k rows, or a layer of experts over so many ranks.
+struct ExactShape {
   int n = 0, k = 0;
-  std::vector<int> rows;   // rising
+  int hidden = 0, intermediate = 0, experts = 0, top_k = 0, ranks = 0;
+  auto operator<=>(const ExactShape&) const = default;
+};
+
+// Measured points of one shape (exact.hpp), read as ratios to what the family's form says.
+struct ExactCurve {
+  ExactShape shape;
+  std::vector<int> rows;   // rising; of experts: tokens of each rank
   std::vector<double> ratio;
   Basis basis = Basis::assumed;
   std::string source;
@@ -37,7 +44,7 @@ void fields(Visitor& v, ExactCurve& c);
 struct CostFamily {
   std::string form;        // formula, in sim/cost/README.md's words
   std::map<std::string, CostParameter> parameters;
-  std::vector<ExactCurve> exact;  // dense_*: one a shape
+  std::vector<ExactCurve> exact;  // dense_*, moe_fused: one a shape
 };
 void fields(Visitor& v, CostFamily& f);
 
@@ -58,12 +65,12 @@ struct CostSpec {
   const CostParameter* find(const std::string& family, const std::string& parameter, const std::string& model = {}) const;
   // The model's override if there is one; UserError naming the file and key if neither exists.
   const CostParameter& get(const std::string& family, const std::string& parameter, const std::string& model = {}) const;
-  // Exact points of a matrix of n columns and k rows, or null. Ratios belong to the parameters beside them: a model's own family
-  // has its own points or none.
-  const ExactCurve* exact(const std::string& family, double n, double k, const std::string& model = {}) const;
+  // Exact points of a shape, or null. Ratios belong to the parameters beside them: a model's own family has its own points or none.
+  const ExactCurve* exact(const std::string& family, const ExactShape& shape, const std::string& model = {}) const;
 };
-// Families whose operators know exact points.
-inline bool may_be_exact(std::string_view family) { return family.starts_with("dense_"); }
+// Families whose operators know exact points: of matrices, of layers of experts.
+inline bool exact_matrices(std::string_view family) { return family.starts_with("dense_"); }
+inline bool exact_layers(std::string_view family) { return family == "moe_fused"; }
 void fields(Visitor& v, CostSpec& c);
 
 // "gb300", or a variation of it: "gb300@3" is parameter draw 3 of its intervals, "gb300@a2a_dispatch*1.1" has that family

@@ -21,9 +21,22 @@ bool rising(const std::vector<int>& rows) {
 }  // namespace
 
 void fields(Visitor& v, ExactCurve& c) {
-  v.field("n", c.n, "columns of the matrix, after tensor parallelism cut it").require(c.n > 0, "must be > 0").required();
-  v.field("k", c.k, "rows of the matrix: what is summed over").require(c.k > 0, "must be > 0").required();
-  v.field("rows", c.rows, "rows that it multiplied, a number a point")
+  ExactShape& s = c.shape;
+  const auto field = [&](const char* key, int& member, const char* doc) { v.field(key, member, doc).require(member >= 0, "must be >= 0"); };
+  if (!v.writing() || s.n > 0) {
+    field("n", s.n, "of a matrix: its columns, after tensor parallelism cut it");
+    field("k", s.k, "of a matrix: its rows, which are summed over");
+  }
+  if (!v.writing() || s.hidden > 0) {
+    field("hidden", s.hidden, "of a layer of experts: values of a token");
+    field("intermediate", s.intermediate, "of a layer of experts: width of an expert");
+    field("experts", s.experts, "of a layer of experts: how many there are");
+    field("top_k", s.top_k, "of a layer of experts: chosen by a token");
+    field("ranks", s.ranks, "of a layer of experts: that they are spread over");
+  }
+  const bool layer = s.hidden > 0 && s.intermediate > 0 && s.experts > 0 && s.top_k > 0 && s.ranks > 0;
+  if (v.clean()) v.rule("", s.n > 0 ? s.k > 0 && s == ExactShape{.n = s.n, .k = s.k} : layer && s.k == 0, "give n and k, or hidden, intermediate, experts, top_k and ranks");
+  v.field("rows", c.rows, "rows that the matrix multiplied, or tokens of each rank, a number a point")
       .require(!c.rows.empty() && c.rows.size() <= most_points, "must hold 1 to 256 numbers")
       .require(rising(c.rows), "must rise")
       .require(std::all_of(c.rows.begin(), c.rows.end(), [](int rows) { return rows > 0 && rows <= most_rows; }), "must be 1 to 1073741824")
@@ -60,7 +73,7 @@ void make_isotonic(std::vector<double>& values) {
     }
 }
 
-ExactTimes::ExactTimes(const ExactCurve& curve, const std::function<double(double)>& form_s) : basis_(curve.basis) {
+ExactTimes::ExactTimes(const ExactCurve& curve, const std::function<double(double)>& form_s, bool bends) : basis_(curve.basis) {
   RACKCAST_CHECK(curve.rows.size() == curve.ratio.size(), "a ratio for each point");
   const std::size_t count = curve.rows.size();
   if (count == 0) return;
@@ -89,6 +102,22 @@ ExactTimes::ExactTimes(const ExactCurve& curve, const std::function<double(doubl
     fade(at[i] + std::min(reach, gap / 2), seconds, next_s);
     if (gap > 2 * reach) fade(at[i + 1] - reach, seconds, next_s);
   }
+  if (bends) level(form_s);
+}
+
+// Between two knots, what was reached is kept.
+void ExactTimes::level(const std::function<double(double)>& form_s) {
+  constexpr int steps = 32;
+  std::vector<Knot> fine = {knots_.front()};
+  for (std::size_t i = 1; i < knots_.size(); ++i) {
+    const Knot &left = knots_[i - 1], &right = knots_[i];
+    for (int step = 1; step < steps; ++step) {
+      const double along = double(step) / steps, x = left.log_rows + along * (right.log_rows - left.log_rows), log_ratio = left.log_ratio + along * (right.log_ratio - left.log_ratio);
+      fine.push_back({x, log_ratio, std::clamp(form_s(std::exp(x)) * std::exp(log_ratio), fine.back().seconds, right.seconds), left.share + along * (right.share - left.share)});
+    }
+    fine.push_back(right);
+  }
+  knots_ = std::move(fine);
 }
 
 std::size_t ExactTimes::behind(double log_rows) const {

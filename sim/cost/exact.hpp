@@ -1,4 +1,4 @@
-// Measured points of one matrix that win over its family's form where they are dense. What is kept is a ratio, measured time over
+// Measured points of one shape that win over its family's form where they are dense. What is kept is a ratio, measured time over
 // the form's, so that draws and scaled families move the points, too; between points the ratio is interpolated, not the time.
 #pragma once
 #include <algorithm>
@@ -18,11 +18,12 @@ class ExactTimes {
  public:
   ExactTimes() = default;
   // form_s: what the operator takes without them, by rows; it must not fall. Points whose times would fall with more rows
-  // are pooled (isotonic regression of the times' logarithms).
-  ExactTimes(const ExactCurve& curve, const std::function<double(double)>& form_s);
+  // are pooled (isotonic regression of the times' logarithms). bends: form_s also bends downwards on log axes (experts that a
+  // batch touches saturate), so that between two points it may fall; time then stays.
+  ExactTimes(const ExactCurve& curve, const std::function<double(double)>& form_s, bool bends = false);
 
   bool empty() const { return knots_.empty(); }
-  // Continuous in rows, and never falling where form_s never falls and bends upwards on log axes, as rooflines do.
+  // Continuous in rows, and never falling.
   double seconds(double rows, double form_s) const;
   double share(double rows) const;  // 1 between dense points, 0 where the form alone counts
   Basis basis_at(double rows, Basis of_form) const;
@@ -31,6 +32,7 @@ class ExactTimes {
   struct Knot {
     double log_rows, log_ratio, seconds, share;
   };
+  void level(const std::function<double(double)>& form_s);
   std::size_t behind(double log_rows) const;  // index of the first knot behind it
   void add(double log_rows, double log_ratio, double seconds, double share) { knots_.push_back({log_rows, log_ratio, seconds, share}); }
 

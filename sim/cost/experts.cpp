@@ -65,6 +65,9 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
       shared_bytes_ = parameters * bytes_per_weight(m.dense_weights);
       shared_flops_ = 2 * parameters;
     }
+    const ExactShape measured{.hidden = m.hidden, .intermediate = m.experts.intermediate, .experts = shape.experts, .top_k = shape.top_k, .ranks = ranks_};
+    if (const ExactCurve* curve = context.costs.exact(family, measured, m.name))
+      exact_ = ExactTimes(*curve, [this](double tokens) { return balanced_form_seconds(tokens); }, true);
     return;
   }
   row_s_ = read.value_or(expert_family(type), "row_ns", 0) * 1e-9;
@@ -155,6 +158,11 @@ double ExpertSide::exchange_seconds(const Exchange& e, const Work& w) const {
 
 template <class Norm>
 double ExpertSide::fused_seconds(const Work& w, const Norm& norm) const {
+  return gain(w.mean) * fused_form_seconds(w, norm);
+}
+
+template <class Norm>
+double ExpertSide::fused_form_seconds(const Work& w, const Norm& norm) const {
   const double acts = w.rows * (3 * hidden_ + 2 * intermediate_);
   const double link_rows = shape_.top_k * std::max(w.largest, w.mean * w.ingress);
   const double link = link_rows * 3 * hidden_ * (ranks_ - 1) / ranks_;
@@ -162,7 +170,21 @@ double ExpertSide::fused_seconds(const Work& w, const Norm& norm) const {
   const double memory_s = (w.weights + shared_bytes_ + acts) / grouped_.bytes_per_s;
   const double overlapped = norm(norm(memory_s, flops / grouped_.flops_per_s), link / (link_bytes_per_s_ * (1 - w.link_taken)));
   const double reduce = w.largest * hidden_ * 2 * (1 + shape_.top_k);
-  return g_ * (t0_s_ + overlapped + reduce / reduce_bytes_per_s_);
+  return t0_s_ + overlapped + reduce / reduce_bytes_per_s_;
+}
+
+double ExpertSide::balanced_form_seconds(double mean_tokens) const {
+  return fused_form_seconds(balanced_work(mean_tokens, mean_tokens * ranks_, 0), norm_);
+}
+
+double ExpertSide::gain(double mean_tokens) const {
+  if (exact_.empty() || mean_tokens <= 0) return g_;
+  if (mean_tokens != gain_tokens_) {
+    const double form_s = balanced_form_seconds(mean_tokens);
+    gain_tokens_ = mean_tokens;
+    gain_ = g_ * exact_.seconds(mean_tokens, form_s) / form_s;
+  }
+  return gain_;
 }
 
 // The grouped product with its permutation. In tiles: empty rows are multiplied, too, and a tile's loop over K is waited for.
@@ -181,6 +203,10 @@ int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) cons
     const double flops = w.rows * expert_flops_ + w.largest * shared_flops_;
     const double reduce = w.largest * hidden_ * 2 * (1 + shape_.top_k);
     out[0] = {"experts, fused with exchange", flops, w.weights + shared_bytes_ + acts + reduce, fused_seconds(w, norm_), fused_basis_};
+    if (!exact_.empty() && w.mean > 0 && exact_.share(w.mean) > 0) {
+      out[0].basis = exact_.basis_at(w.mean, fused_basis_);
+      out[0].exact = true;
+    }
     return 1;
   }
   std::size_t n = 0;
@@ -241,7 +267,7 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* 
   if (fused_) {
     p.dispatch = {shape_.top_k * hidden_, link, link};
     p.combine = {shape_.top_k * hidden_ * 2, link, link};
-    p.gain = g_;
+    p.gain = gain(mean);
     p.launch_s = t0_s_;
     p.overlap = norm_.p();
   } else {
@@ -261,7 +287,7 @@ int ExpertSide::evaluate(double largest, double total, const StepDemand* demand,
     n = parts(demand && uneven() ? slowest(largest, total, demand->layer(i), link_taken).work : balanced_work(largest, total, link_taken), one);
     for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
       const double flops = i == 0 ? 0 : out[k].flops, bytes = i == 0 ? 0 : out[k].bytes, seconds = i == 0 ? 0 : out[k].seconds;
-      out[k] = {one[k].name, flops + one[k].flops, bytes + one[k].bytes, seconds + one[k].seconds, one[k].basis};
+      out[k] = {one[k].name, flops + one[k].flops, bytes + one[k].bytes, seconds + one[k].seconds, one[k].basis, one[k].exact};
     }
   }
   for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k)

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/cost/exact.hpp"
 #include "sim/cost/forms.hpp"
 #include "sim/cost/step_model.hpp"
 #include "sim/policy/expert_demand.hpp"
@@ -17,6 +18,7 @@ struct ExpertCost {
   std::string_view name;
   double flops = 0, bytes = 0, seconds = 0;
   Basis basis = Basis::measured;
+  bool exact = false;      // measured points have part in it
 };
 
 struct ExpertShape {
@@ -78,6 +80,11 @@ class ExpertSide {
   double ratio(const StepDemand& demand, double largest_over_mean, double link_taken) const;
   template <class Norm>
   double fused_seconds(const Work& work, const Norm& norm) const;
+  template <class Norm>
+  double fused_form_seconds(const Work& work, const Norm& norm) const;  // without gain()
+  // g, and what measured points of balanced ranks with so many tokens each say beyond it.
+  double gain(double mean_tokens) const;
+  double balanced_form_seconds(double mean_tokens) const;
   double grouped_seconds(const Work& work) const;
   double exchange_bytes(const Exchange& e, const Work& work) const;
   double exchange_seconds(const Exchange& e, const Work& work) const;
@@ -96,6 +103,8 @@ class ExpertSide {
   double g_ = 1, t0_s_ = 0, reduce_bytes_per_s_ = 1, link_bytes_per_s_ = 1;
   PNorm norm_{1};
   Basis fused_basis_ = Basis::measured;
+  ExactTimes exact_;
+  mutable double gain_tokens_ = -1, gain_ = 1;  // the last asked for; a model serves one thread
   Exchange dispatch_, combine_;
 };
 

@@ -100,7 +100,8 @@ class Builder {
   // What hides of a launch (launches 0) hides of a measured one: the ratio moves the work alone. Fused kernels of path low_latency
   // are others than the tables'.
   void use_exact_points(Operator& op, const std::string& family, double n, double k) {
-    const ExactCurve* curve = c_.costs.exact(family, n, k, m_.name);
+    const ExactShape shape{.n = static_cast<int>(n), .k = static_cast<int>(k)};
+    const ExactCurve* curve = shape.n == n && shape.k == k ? c_.costs.exact(family, shape, m_.name) : nullptr;
     if (!curve || (c_.path == EnginePath::low_latency && fuses(op))) return;
     op.exact = ExactTimes(*curve, [&](double rows) {
       Features x{};

@@ -206,7 +206,7 @@ class ClosedFormStep : public StepModel {
         gpu_s += e.passes * part.seconds;
         rows.push_back({(e.group == Group::draft ? "draft " : "") + std::string(part.name),
                         std::string(group_names[index_of(e.group)]), static_cast<int>(std::lround(e.layers * e.passes)),
-                        fmt::format("{:.0f} rows a rank", s.total[f] / (tensor_parallel_ ? 1 : ranks_)), e.passes * part.flops,
+                        fmt::format("{:.0f} rows a rank{}", s.total[f] / (tensor_parallel_ ? 1 : ranks_), part.exact ? ", exact" : ""), e.passes * part.flops,
                         e.passes * part.bytes, e.passes * part.seconds,
                         std::string(basis_names[static_cast<int>(part.basis)])});
       }

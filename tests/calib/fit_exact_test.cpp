@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(exact_points_hold_the_measured_time_over_the_forms) {
   BOOST_TEST(fits[0].inner == 8);
   BOOST_TEST(fits[0].interpolated_error < 0.02);
   BOOST_TEST(fits[0].form_error > 0.03);
-  const ExactCurve* curve = c.exact("dense_bf16", 4096, 4096);
+  const ExactCurve* curve = c.exact("dense_bf16", {.n = 4096, .k = 4096});
   BOOST_REQUIRE(curve);
   BOOST_TEST(curve->rows.front() == 16);
   BOOST_TEST(curve->ratio.front() == 1.2, tt::tolerance(1e-3));
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(exact_points_hold_the_measured_time_over_the_forms) {
 
 BOOST_AUTO_TEST_CASE(points_that_scatter_more_than_the_form_misses_are_dropped) {
   CostSpec c = costs();
-  c.families["dense_bf16"].exact = {{.n = 4096, .k = 4096, .rows = {1, 2}, .ratio = {1, 1}, .basis = Basis::published, .source = "of old"}};
+  c.families["dense_bf16"].exact = {{.shape = {.n = 4096, .k = 4096}, .rows = {1, 2}, .ratio = {1, 1}, .basis = Basis::published, .source = "of old"}};
   std::vector<FitPoint> points;
   int i = 0;
   for (double rows = 16; rows <= 8192; rows *= 2) points.push_back(point(rows, 4096, 4096, ++i % 2 == 0 ? 1.08 : 0.92));
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(points_that_scatter_more_than_the_form_misses_are_dropped) 
 BOOST_AUTO_TEST_CASE(rows_that_l2_held_keep_the_forms_time_from_memory) {
   CostSpec c = costs();
   BOOST_REQUIRE(fit_exact(c, "gb300", smooth(true)).front().written);
-  const ExactCurve* curve = c.exact("dense_bf16", 4096, 4096);
+  const ExactCurve* curve = c.exact("dense_bf16", {.n = 4096, .k = 4096});
   BOOST_REQUIRE(curve);
   BOOST_TEST(curve->ratio.front() == 1.2, tt::tolerance(1e-3));  // over the form with weights from L2
   const FitPoint cold = point(16, 4096, 4096, 1), warm = point(16, 4096, 4096, 1.2, true);
@@ -124,11 +124,39 @@ BOOST_AUTO_TEST_CASE(of_several_sources_of_a_shape_the_measured_one_counts_then_
   }
   points.erase(points.end() - 2, points.end());  // fewer, but measured
   BOOST_REQUIRE(fit_exact(c, "gb300", points).front().written);
-  const ExactCurve* curve = c.exact("dense_bf16", 4096, 4096);
+  const ExactCurve* curve = c.exact("dense_bf16", {.n = 4096, .k = 4096});
   BOOST_REQUIRE(curve);
   BOOST_TEST(curve->source == "ours");
   BOOST_CHECK((curve->basis == Basis::measured));
   for (FitPoint& p : points) p.basis = Basis::published;
   fit_exact(c, "gb300", points);
-  BOOST_TEST(c.exact("dense_bf16", 4096, 4096)->source == "a table");
+  BOOST_TEST(c.exact("dense_bf16", {.n = 4096, .k = 4096})->source == "a table");
+}
+
+BOOST_AUTO_TEST_CASE(fused_experts_get_a_curve_for_every_number_of_ranks) {
+  const std::vector<double> fused = {70, -1, 6000, 3000, 500, 3};
+  CostSpec c;
+  c.name = c.gpu = "gb300";
+  for (std::size_t i = 0; i < fused.size(); ++i)
+    c.families["moe_fused"].parameters[std::string(fused_form.parameters[i].name)] = {fused[i], fused[i], fused[i], Basis::published, "test"};
+  std::vector<FitPoint> points;
+  for (const double ranks : {8., 32.})
+    for (double tokens = 64; tokens <= 8192; tokens *= 2) {
+      FitPoint p;
+      p.gpu = "gb300";
+      p.family = "moe_fused";
+      p.source = "a table";
+      p.repeated = true;
+      fused_expert_work(p, {7168, 3072, 384, 6}, tokens, ranks, WeightType::fp4);
+      p.time_s = (ranks == 8 ? 0.95 : 1.1) * fused_form.seconds(p, fused.data());
+      points.push_back(p);
+    }
+  const ExactFit fit = fit_exact(c, "gb300", points).front();
+  BOOST_TEST(fit.written);
+  BOOST_TEST(fit.curves == 2);
+  BOOST_TEST(fit.points == 16);
+  const ExactCurve* curve = c.exact("moe_fused", {.hidden = 7168, .intermediate = 3072, .experts = 384, .top_k = 6, .ranks = 32});
+  BOOST_REQUIRE(curve);
+  BOOST_TEST(curve->rows.front() == 64);
+  for (const double ratio : curve->ratio) BOOST_TEST(ratio == 1.1, tt::tolerance(1e-3));
 }
