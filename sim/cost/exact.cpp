@@ -24,8 +24,8 @@ void fields(Visitor& v, ExactCurve& c) {
   ExactShape& s = c.shape;
   const auto field = [&](const char* key, int& member, const char* doc) { v.field(key, member, doc).require(member >= 0, "must be >= 0"); };
   if (!v.writing() || s.n > 0) {
-    field("n", s.n, "of a matrix: its columns, after tensor parallelism cut it");
-    field("k", s.k, "of a matrix: its rows, which are summed over");
+    field("outputs", s.n, "of a matrix: its columns, after tensor parallelism cut it");
+    field("inputs", s.k, "of a matrix: its rows, which are summed over");
   }
   if (!v.writing() || s.hidden > 0) {
     field("hidden", s.hidden, "of a layer of experts: values of a token");
@@ -35,7 +35,7 @@ void fields(Visitor& v, ExactCurve& c) {
     field("ranks", s.ranks, "of a layer of experts: that they are spread over");
   }
   const bool layer = s.hidden > 0 && s.intermediate > 0 && s.experts > 0 && s.top_k > 0 && s.ranks > 0;
-  if (v.clean()) v.rule("", s.n > 0 ? s.k > 0 && s == ExactShape{.n = s.n, .k = s.k} : layer && s.k == 0, "give n and k, or hidden, intermediate, experts, top_k and ranks");
+  if (v.clean()) v.rule("", s.n > 0 ? s.k > 0 && s == ExactShape{.n = s.n, .k = s.k} : layer && s.k == 0, "give outputs and inputs, or hidden, intermediate, experts, top_k and ranks");
   v.field("rows", c.rows, "rows that the matrix multiplied, or tokens of each rank, a number a point")
       .require(!c.rows.empty() && c.rows.size() <= most_points, "must hold 1 to 256 numbers")
       .require(rising(c.rows), "must rise")

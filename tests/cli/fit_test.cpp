@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(exact_points_are_written_beside_parameters_that_stay) {
   BOOST_TEST(outcome.out.find("exact points") != std::string::npos, outcome.out);
   BOOST_TEST(outcome.out.find("written") != std::string::npos, outcome.out);
   const std::string costs = support::content_of(out);
-  BOOST_TEST(costs.find("- n: 20000\n        k: 10000\n        rows: [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192]") != std::string::npos, costs);
+  BOOST_TEST(costs.find("- outputs: 20000\n        inputs: 10000\n        rows: [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192]") != std::string::npos, costs);
   BOOST_TEST(shell("\"$RACKCAST\" check " + out).code == 0);
   const support::Outcome step = shell("\"$RACKCAST\" step --model deepseek-v4.1-flash --gpu h200 --dep 8 --cost " + out + " --case '32*1@8K' --json");
   BOOST_REQUIRE_MESSAGE(step.code == 0, step.err);
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(exact_points_are_written_beside_parameters_that_stay) {
 
 BOOST_AUTO_TEST_CASE(a_curve_that_cannot_be_is_refused_with_its_line) {
   const support::TemporaryFolder folder;
-  const std::string file = folder.file("mine.yaml", "name: mine\ngpu: h200\nfamilies:\n  dense_fp8:\n    exact:\n      - {n: 8, k: 16, rows: [2, 1], ratio: [1, 1], basis: measured, source: us}\n");
+  const std::string file = folder.file("mine.yaml", "name: mine\ngpu: h200\nfamilies:\n  dense_fp8:\n    exact:\n      - {outputs: 8, inputs: 16, rows: [2, 1], ratio: [1, 1], basis: measured, source: us}\n");
   const support::Outcome outcome = shell("\"$RACKCAST\" check " + file);
   BOOST_TEST(outcome.code == 2);
   BOOST_TEST(outcome.err.find("mine.yaml:6:") != std::string::npos, outcome.err);

@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(no_curve_of_a_shipped_cost_file_falls_with_more_rows) {
 }
 
 BOOST_AUTO_TEST_CASE(a_cost_file_with_points_is_read_and_written_again) {
-  const File file("      - {n: 8, k: 16, rows: [1, 2], ratio: [1, 1.25], basis: measured, source: us}\n");
+  const File file("      - {outputs: 8, inputs: 16, rows: [1, 2], ratio: [1, 1.25], basis: measured, source: us}\n");
   const CostSpec costs = read_yaml_as<CostSpec>(read_source(file.path));
   BOOST_REQUIRE(costs.exact("dense_fp8", {.n = 8, .k = 16}));
   BOOST_TEST(costs.exact("dense_fp8", {.n = 8, .k = 16})->ratio[1] == 1.25);
@@ -283,19 +283,19 @@ BOOST_AUTO_TEST_CASE(bad_points_are_refused_where_they_stand) {
     BOOST_CHECK_MESSAGE(message.find(rule) != std::string::npos, exact << ": " << message);
     BOOST_CHECK_MESSAGE(message.find(".yaml:7:") != std::string::npos, message);
   };
-  refused("n: 8, k: 16, rows: [1, 2], ratio: [1], basis: measured, source: us", "must hold as many numbers as rows");
-  refused("n: 8, k: 16, rows: [2, 1], ratio: [1, 1], basis: measured, source: us", "must rise");
-  refused("n: 8, k: 16, rows: [2, 2], ratio: [1, 1], basis: measured, source: us", "must rise");
-  refused("n: 8, k: 16, rows: [0, 2], ratio: [1, 1], basis: measured, source: us", "must be 1 to");
-  refused("n: 8, k: 16, rows: [], ratio: [], basis: measured, source: us", "must hold 1 to 256 numbers");
-  refused("n: 8, k: 16, rows: [1, 2], ratio: [1, 0], basis: measured, source: us", "must be 0.05 to 20");
-  refused("n: 8, k: 16, rows: [1, 2], ratio: [1, .nan], basis: measured, source: us", "ratio");
-  refused("n: 0, k: 16, rows: [1, 2], ratio: [1, 1], basis: measured, source: us", "give n and k, or");
-  refused("n: 8, rows: [1, 2], ratio: [1, 1], basis: measured, source: us", "give n and k, or");
-  refused("n: 8, k: 16, rows: [1, 2], ratio: [1, 1], basis: guessed, source: us", "basis");
-  refused("n: 8, k: 16, rows: [1, 2], ratio: [1, 1], basis: measured", "source");
-  refused("n: 8, k: 16, axis: 3, rows: [1, 2], ratio: [1, 1], basis: measured, source: us", "axis");
-  const std::string one = "      - {n: 8, k: 16, rows: [1, 2], ratio: [1, 1], basis: measured, source: us}\n";
+  refused("outputs: 8, inputs: 16, rows: [1, 2], ratio: [1], basis: measured, source: us", "must hold as many numbers as rows");
+  refused("outputs: 8, inputs: 16, rows: [2, 1], ratio: [1, 1], basis: measured, source: us", "must rise");
+  refused("outputs: 8, inputs: 16, rows: [2, 2], ratio: [1, 1], basis: measured, source: us", "must rise");
+  refused("outputs: 8, inputs: 16, rows: [0, 2], ratio: [1, 1], basis: measured, source: us", "must be 1 to");
+  refused("outputs: 8, inputs: 16, rows: [], ratio: [], basis: measured, source: us", "must hold 1 to 256 numbers");
+  refused("outputs: 8, inputs: 16, rows: [1, 2], ratio: [1, 0], basis: measured, source: us", "must be 0.05 to 20");
+  refused("outputs: 8, inputs: 16, rows: [1, 2], ratio: [1, .nan], basis: measured, source: us", "ratio");
+  refused("outputs: 0, inputs: 16, rows: [1, 2], ratio: [1, 1], basis: measured, source: us", "give outputs and inputs, or");
+  refused("outputs: 8, rows: [1, 2], ratio: [1, 1], basis: measured, source: us", "give outputs and inputs, or");
+  refused("outputs: 8, inputs: 16, rows: [1, 2], ratio: [1, 1], basis: guessed, source: us", "basis");
+  refused("outputs: 8, inputs: 16, rows: [1, 2], ratio: [1, 1], basis: measured", "source");
+  refused("outputs: 8, inputs: 16, axis: 3, rows: [1, 2], ratio: [1, 1], basis: measured, source: us", "axis");
+  const std::string one = "      - {outputs: 8, inputs: 16, rows: [1, 2], ratio: [1, 1], basis: measured, source: us}\n";
   BOOST_TEST(refusal(one + one).find("must hold one curve a shape") != std::string::npos);
   BOOST_TEST(refusal(one + "  mhc:\n    exact:\n" + one).find("of matrices in families dense_*") != std::string::npos);
 }
