@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/sanitizer.hpp"
 
 namespace rackcast {
 namespace {
@@ -53,7 +54,7 @@ std::uint64_t address_space_bytes() {
 }
 
 void limit_memory(std::uint64_t extra_bytes) {
-#if defined(__SANITIZE_ADDRESS__)
+#if RACKCAST_ASAN
   extra_bytes = 0;  // the sanitizer reserves terabytes of addresses
 #endif
   if (extra_bytes == 0) return;

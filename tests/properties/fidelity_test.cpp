@@ -15,7 +15,7 @@ namespace {
 std::string draw(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return random() % n; };
-  const std::uint64_t dep = std::uint64_t{4} << below(2), users = dep * (8 + below(56)), input = 512 << below(5), output = 64 << below(3);
+  const std::uint64_t dep = std::uint64_t{4} << below(2), users = dep * (8 + below(56)), input = std::uint64_t{512} << below(5), output = std::uint64_t{64} << below(3);
   const char* models[] = {"deepseek-v4-flash", "deepseek-v4.1-flash"};
   const std::string model = models[below(2)];
   const bool split = below(2) == 0, speculates = below(2) == 0, skewed = below(2) == 0;

@@ -9,6 +9,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/fork_server.hpp"
+#include "sim/base/sanitizer.hpp"
 
 using namespace rackcast;
 using Kind = TaskOutcome::Kind;
@@ -81,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_task_past_its_limits_is_ended) {
   BOOST_TEST((late.kind == Kind::out_of_time));
   BOOST_TEST(late.error == "ran longer than its limit of 0.1 s");
   BOOST_TEST(late.seconds >= 0.1);
-#if !defined(__SANITIZE_ADDRESS__)
+#if !RACKCAST_ASAN
   const TaskOutcome fat = one({"eat"}, {60, 50 << 20});
   BOOST_TEST((fat.kind == Kind::out_of_memory));
   BOOST_TEST(fat.error == "needs more than its limit of 52428800 bytes of memory");
