@@ -5,5 +5,5 @@ root="$(cd "$(dirname "$0")/.." && pwd)"
 cd "$root"
 bash scenarios/install-deps.sh
 cmake -S . -B build/quickstart -G Ninja -DCMAKE_BUILD_TYPE=Release -DRACKCAST_CUDA=OFF -DRACKCAST_TESTS=OFF >&2
-cmake --build build/quickstart >&2
+cmake --build build/quickstart --target rackcast >&2
 exec build/quickstart/bin/rackcast run scenarios/standard.yaml
