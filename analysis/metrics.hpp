@@ -40,6 +40,7 @@ struct MetricContext {
   double cached_usd = 0, input_usd = 0, output_usd = 0;  // per token
   double lane_demand_tok_s = 0;             // of all lanes; 0: not lanes; infinite: lanes that never pause
   double sim_seconds = 0;
+  double outside_range = 0;                 // share of the engines' time
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;

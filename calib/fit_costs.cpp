@@ -27,13 +27,13 @@ void write_parameter(CostParameter& out, const FittedParameter& p, const FamilyF
   out.lo = p.lo;
   out.hi = p.hi;
   if (multiplies_time && p.value > 0) {
-    const double spread = std::exp(1.6 * std::max(fit.cross_validated_error, fit.mean_error));
+    const double spread = std::exp(1.6 * std::max(fit.range.cross_validated_error, fit.range.mean_error));
     out.lo = std::min(out.lo, p.value / spread);
     out.hi = std::max(out.hi, p.value * spread);
   }
   out.basis = fit.basis;
-  out.source = fmt::format("fit of {} points, mean error {:.1f}%, cross-validated {:.1f}%: {}", fit.points, 100 * fit.mean_error,
-                           100 * fit.cross_validated_error, fit.source);
+  out.source = fmt::format("fit of {} points, mean error {:.1f}%, cross-validated {:.1f}%: {}", fit.range.points, 100 * fit.range.mean_error,
+                           100 * fit.range.cross_validated_error, fit.source);
 }
 
 // Beyond it the points are of several kernels under one name; another GPU's fit says more.
@@ -44,17 +44,72 @@ bool is_rate(const std::string& name) { return name.find("tflops") != std::strin
 // Six significant digits: files stay readable and bytes do not depend on the last bit of a compiler.
 double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
 
-}  // namespace
+// Four digits, outwards: every point is inside.
+double outwards(double value, bool up) {
+  if (value <= 0) return value;
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 3), steps = value / unit;
+  return rounded((up ? std::ceil(steps - 1e-9) : std::floor(steps + 1e-9)) * unit);
+}
 
-CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points, const FamilyFitOptions& options) {
-  std::map<std::pair<std::string, std::string>, std::vector<FitPoint>> families;  // by model and family
+CostRange written(CostRange range) {
+  for (double* error : {&range.mean_error, &range.p90_error, &range.cross_validated_error}) *error = std::stod(fmt::format("{:.3g}", *error));
+  for (AxisSpan& span : range.spans)
+    if (span.given()) span = {outwards(span.lo, false), outwards(span.hi, true)};
+  return range;
+}
+
+bool enough(const Form& form, const std::vector<FitPoint>& points) { return 2 * points.size() >= 3 * form.parameters.size(); }
+
+using Families = std::map<std::pair<std::string, std::string>, std::vector<FitPoint>>;  // by model and family
+
+Families families_of(const std::vector<FitPoint>& points, const std::string& gpu) {
+  Families families;
   for (const FitPoint& p : points)
     if (p.gpu == gpu) families[{p.model, p.family}].push_back(p);
+  return families;
+}
+
+}  // namespace
+
+CostFit judge_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points, const FamilyFitOptions& options) {
   CostFit result{prior, {}, {}, {}};
-  for (const auto& [key, members] : families) {
+  for (const auto& [key, members] : families_of(points, gpu)) {
     const auto& [model, family] = key;
     const Form& form = form_of_family(family);
-    if (2 * members.size() < 3 * form.parameters.size()) {
+    const bool named = model.empty() || result.costs.models.count(model) > 0;
+    auto& home = model.empty() || !named ? result.costs.families : result.costs.models[model].families;
+    const auto out = home.find(family);
+    if (!named || out == home.end() || (!members.front().form.empty() && members.front().form != out->second.form)) {
+      result.notes.push_back(fmt::format("{}: not in the cost file, or of another form", family));
+      continue;
+    }
+    std::vector<double> theta;
+    for (const Parameter& p : form.parameters)
+      if (const CostParameter* known = prior.find(family, std::string(p.name), model); known || p.optional) theta.push_back(known ? known->value : 0);
+    if (theta.size() < form.parameters.size()) {
+      result.notes.push_back(fmt::format("{}: the cost file lacks parameters of form {}", family, form.name));
+      continue;
+    }
+    FamilyFit fit;
+    if (enough(form, members)) fit = fit_family(form, members, theta, options);
+    const double left_out = fit.range.cross_validated_error;
+    fit.family = family, fit.model = model, fit.form = form.name;
+    fit.range = range_of(form, members, theta);
+    fit.range.cross_validated_error = left_out;
+    out->second.range.reset();
+    if (fit.range.mean_error > largest_error) result.notes.push_back(fmt::format("{}: the parameters are {:.0f}% off these points: no range written", family, 100 * fit.range.mean_error));
+    else out->second.range = written(fit.range);
+    result.families.push_back(std::move(fit));
+  }
+  return result;
+}
+
+CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points, const FamilyFitOptions& options) {
+  CostFit result{prior, {}, {}, {}};
+  for (const auto& [key, members] : families_of(points, gpu)) {
+    const auto& [model, family] = key;
+    const Form& form = form_of_family(family);
+    if (!enough(form, members)) {
       result.notes.push_back(fmt::format("{}: {} points only, prior kept", family, members.size()));
       continue;
     }
@@ -64,8 +119,8 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
       continue;
     }
     const FamilyFit fit = fit_family(form, members, prior_of(prior, form, family, model), options);
-    if (fit.cross_validated_error > largest_error) {
-      result.notes.push_back(fmt::format("{}: cross-validated error {:.0f}%, prior kept", family, 100 * fit.cross_validated_error));
+    if (fit.range.cross_validated_error > largest_error) {
+      result.notes.push_back(fmt::format("{}: cross-validated error {:.0f}%, prior kept", family, 100 * fit.range.cross_validated_error));
       continue;
     }
     CostFamily& out = model.empty() ? result.costs.families[family] : result.costs.models[model].families[family];
@@ -74,6 +129,7 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
       out.form = named;
     }
     if (out.form.empty() || (named.empty() && form.name != exchange_form.name)) out.form = form.name;
+    out.range = written(fit.range);
     for (const FittedParameter& p : fit.parameters) {
       if (!p.fallback.empty()) {
         result.notes.push_back(fmt::format("{}.{}: {}, prior kept", family, p.name, p.fallback));

@@ -20,4 +20,8 @@ struct CostFit {
 CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points,
                   const FamilyFitOptions& options = {});
 
+// The parameters stay: their errors on the points and the range of these are written beside them, where they meet them.
+CostFit judge_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points,
+                    const FamilyFitOptions& options = {});
+
 }  // namespace rackcast::calib

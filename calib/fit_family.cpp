@@ -100,6 +100,22 @@ bool earns_its_place(const Form& form, const std::vector<FitPoint>& points, cons
 
 }  // namespace
 
+CostRange range_of(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta) {
+  std::vector<int> all(points.size());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<double> found = errors(form, points, all, theta);
+  CostRange range;
+  range.points = static_cast<int>(points.size());
+  range.mean_error = mean(found);
+  range.p90_error = percentile(found, 0.9);
+  for (const RangeAxis axis : form.axes) {
+    const auto i = static_cast<std::size_t>(axis);
+    for (const FitPoint& p : points)
+      if (const double value = work_of(p)[i]; value > 0) range.spans[i].widen(value);
+  }
+  return range;
+}
+
 FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior,
                      const FamilyFitOptions& options) {
   RACKCAST_CHECK(prior.size() == form.parameters.size(), "a prior for each parameter");
@@ -109,7 +125,6 @@ FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, cons
   fit.model = points.front().model;
   fit.family = points.front().family;
   fit.form = std::string(form.name);
-  fit.points = static_cast<int>(points.size());
 
   std::vector<int> all(points.size());
   std::iota(all.begin(), all.end(), 0);
@@ -149,25 +164,18 @@ FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, cons
   }
 
   const std::vector<double> found = errors(form, points, all, theta);
-  fit.mean_error = mean(found);
+  fit.range = range_of(form, points, theta);
+  fit.range.cross_validated_error = cross_validated(form, points, theta, fixed, options);
   fit.median_error = percentile(found, 0.5);
-  fit.p90_error = percentile(found, 0.9);
-  fit.cross_validated_error = cross_validated(form, points, theta, fixed, options);
   for (std::size_t k = 0; k < prior.size(); ++k)
     fit.parameters.push_back({std::string(form.parameters[k].name), theta[k], std::min(theta[k], percentile(draws[k], 0.1)),
                               std::max(theta[k], percentile(draws[k], 0.9)), fixed[k] ? reasons[k] : ""});
 
   std::set<std::string> sources;
-  fit.flops_lo = fit.flops_hi = points.front().flops;
-  fit.bytes_lo = fit.bytes_hi = points.front().bytes;
   fit.basis = Basis::measured;
   for (const FitPoint& x : points) {
     sources.insert(x.source);
     fit.basis = std::max(fit.basis, x.basis);
-    fit.flops_lo = std::min(fit.flops_lo, x.flops);
-    fit.flops_hi = std::max(fit.flops_hi, x.flops);
-    fit.bytes_lo = std::min(fit.bytes_lo, x.bytes);
-    fit.bytes_hi = std::max(fit.bytes_hi, x.bytes);
   }
   for (const std::string& source : sources) fit.source += (fit.source.empty() ? "" : "; ") + source;
   return fit;

@@ -17,9 +17,8 @@ struct FittedParameter {
 struct FamilyFit {
   std::string gpu, model, family, form;
   std::vector<FittedParameter> parameters;
-  int points = 0;
-  double mean_error = 0, median_error = 0, p90_error = 0, cross_validated_error = 0;  // fractions
-  double flops_lo = 0, flops_hi = 0, bytes_lo = 0, bytes_hi = 0;                       // range of the points
+  CostRange range;                   // points, errors as fractions, and what they span
+  double median_error = 0;
   std::string source;                // of the points, joined
   Basis basis = Basis::published;    // the weakest of the points
 };
@@ -31,6 +30,9 @@ struct FamilyFitOptions {
   double largest_hbm_gbs = 0;        // the GPU's specification: a fitted bandwidth beyond it is cache, not memory; 0: any
   std::uint64_t seed = 1;
 };
+
+// What the points span, and how the parameters theta meet them.
+CostRange range_of(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta);
 
 // prior: start values in the form's order; kept where the points do not decide.
 FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior,

@@ -48,8 +48,10 @@ struct Form {
   std::string_view name;
   std::vector<Parameter> parameters;
   double (*seconds)(const FitPoint& point, const double* theta);  // theta in the file's units
+  std::vector<RangeAxis> axes;    // of a launch that its time depends on
 };
 
+LaunchWork work_of(const FitPoint& point);
 const Form& form_named(std::string_view name);
 // The form of a cost family: dense_fp8 -> roofline.
 const Form& form_of_family(std::string_view family);

@@ -23,6 +23,9 @@ constexpr FamilyForm family_forms[] = {
 
 }  // namespace
 
+// Rows: what a form counts in units. A fused layer reads and writes what it reduces, too.
+LaunchWork work_of(const FitPoint& p) { return launch_work(p.flops, p.bytes + p.reduce_bytes, p.link_bytes, p.ranks, p.units); }
+
 const Form& form_named(std::string_view name) {
   for (const Form* form : forms)
     if (form->name == name) return *form;

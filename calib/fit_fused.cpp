@@ -16,6 +16,7 @@ const Form fused_form{
       const double overlapped = p_norm(p_norm(x.bytes / (theta[2] * 1e9), x.flops / (theta[3] * 1e12), theta[5]),
                                        x.link_bytes / (theta[4] * 1e9), theta[5]);
       return (theta[0] + theta[1] * std::log2(x.ranks)) * 1e-6 + overlapped + x.reduce_bytes / reduce_bytes_per_s;
-    }};
+    },
+    {RangeAxis::gflop, RangeAxis::mb, RangeAxis::link_mb, RangeAxis::ranks}};
 
 }  // namespace rackcast::calib

@@ -15,6 +15,7 @@
 #include "sim/cli/progress.hpp"
 #include "sim/cli/stored_scenario.hpp"
 #include "sim/cli/verbs.hpp"
+#include "sim/engine/result_range.hpp"
 
 namespace rackcast {
 
@@ -159,6 +160,10 @@ int compare(const Arguments& arguments, const Program& program) {
   std::string line;
   for (const char* name : shown) line += fmt::format(" {:>13.4g}", out.back()["metrics"].contains(name) && out.back()["metrics"][name].is_number() ? out.back()["metrics"][name].get<double>() : 0.0);
   fmt::print("{}  B: {}\n", line, arguments.to);
+  for (const auto& [name, step] : {std::pair{"A", std::size_t{0}}, std::pair{"B", out.size() - 1}}) {
+    const Json& metrics = out[step]["metrics"];
+    if (const std::string remark = range_remark(metrics.contains("outside_range") ? metrics["outside_range"].get<double>() : 0); !remark.empty()) fmt::print("note: {}: {}\n", name, remark);
+  }
   return 0;
 }
 

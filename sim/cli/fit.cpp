@@ -27,7 +27,7 @@ struct FitOptions {
   std::string out, gpu, prior;
   int bootstraps = 200;
   std::uint64_t seed = 1;
-  bool exact_only = false, json = false;
+  bool keep_parameters = false, json = false;
 };
 
 std::string one_gpu(const FitOptions& o, const std::vector<calib::FitPoint>& points) {
@@ -59,22 +59,18 @@ calib::CostFit fit_all(const FitOptions& o, const std::string& gpu, std::vector<
   }
   const std::vector<std::string> helped = calib::add_siblings(kernels, points, gpu, specs);
   const CostSpec prior = read_costs(catalog, o.prior.empty() ? gpu : o.prior);
-  if (o.exact_only) {
-    calib::CostFit fit{prior, {}, {}, {}};
-    fit.exact = calib::fit_exact(fit.costs, gpu, kernels);
-    return fit;
-  }
-  calib::CostFit fit = calib::fit_costs(prior, gpu, kernels, options);
+  const auto fit_or_judge = o.keep_parameters ? calib::judge_costs : calib::fit_costs;
+  calib::CostFit fit = fit_or_judge(prior, gpu, kernels, options);
   fit.exact = calib::fit_exact(fit.costs, gpu, kernels);
   for (const std::string& family : helped) fit.notes.push_back(family + ": few points of this GPU; those of others joined, scaled by the specifications");
-  calib::describe_host(fit, kernels, hidden_steps);
+  if (!o.keep_parameters) calib::describe_host(fit, kernels, hidden_steps);
   for (const std::string& name : models)
     calib::explain_layers(layers, fit.costs, read_yaml_as<ModelSpec>(catalog.find("models", name), catalog.read_options({}, "models")), spec);
-  calib::CostFit composites = calib::fit_costs(fit.costs, gpu, layers, options);
+  calib::CostFit composites = fit_or_judge(fit.costs, gpu, layers, options);
   fit.costs = std::move(composites.costs);
   // Whole forwards were explained without any composite: those of single kinds of layers would hide what was found.
   for (const calib::FamilyFit& f : composites.families)
-    if (f.family == "composite")
+    if (f.family == "composite" && !o.keep_parameters)
       for (const char* kind : {"composite_window", "composite_selected", "composite_all"}) fit.costs.models[f.model].families.erase(kind);
   fit.families.insert(fit.families.end(), composites.families.begin(), composites.families.end());
   fit.notes.insert(fit.notes.end(), composites.notes.begin(), composites.notes.end());
@@ -84,9 +80,11 @@ calib::CostFit fit_all(const FitOptions& o, const std::string& gpu, std::vector<
 nlohmann::ordered_json as_json(const std::string& gpu, const calib::CostFit& fit) {
   nlohmann::ordered_json out{{"gpu", gpu}, {"families", nlohmann::ordered_json::array()}, {"notes", fit.notes}};
   for (const calib::FamilyFit& f : fit.families) {
-    nlohmann::ordered_json row{{"family", f.family}, {"model", f.model}, {"form", f.form}, {"points", f.points},
-                               {"mean_error", f.mean_error}, {"median_error", f.median_error}, {"p90_error", f.p90_error},
-                               {"cross_validated_error", f.cross_validated_error}};
+    nlohmann::ordered_json row{{"family", f.family}, {"model", f.model}, {"form", f.form}, {"points", f.range.points},
+                               {"mean_error", f.range.mean_error}, {"median_error", f.median_error}, {"p90_error", f.range.p90_error},
+                               {"cross_validated_error", f.range.cross_validated_error}};
+    for (std::size_t i = 0; i < range_axes; ++i)
+      if (f.range.spans[i].given()) row["range"][std::string(range_axis_names[i])] = {f.range.spans[i].lo, f.range.spans[i].hi};
     for (const calib::FittedParameter& p : f.parameters)
       row["parameters"][p.name] = {{"value", p.value}, {"lo", p.lo}, {"hi", p.hi}, {"fallback", p.fallback}};
     out["families"].push_back(row);
@@ -113,9 +111,9 @@ double bar_of(const std::string& family) {
 void print_table(const std::string& gpu, const calib::CostFit& fit) {
   fmt::print("{}\n{:<28} {:>6} {:>8} {:>8} {:>8} {:>8}  {}\n", gpu, "family", "points", "mean", "median", "p90", "cv mean", "bar");
   for (const calib::FamilyFit& f : fit.families)
-    fmt::print("{:<28} {:>6} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>7.1f}%  {}\n", f.family, f.points, 100 * f.mean_error, 100 * f.median_error,
-               100 * f.p90_error, 100 * f.cross_validated_error,
-               bar_of(f.family) <= 0 ? "" : fmt::format("{:.0f}%{}", 100 * bar_of(f.family), f.cross_validated_error > bar_of(f.family) ? " missed" : ""));
+    fmt::print("{:<28} {:>6} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>7.1f}%  {}\n", f.family, f.range.points, 100 * f.range.mean_error, 100 * f.median_error,
+               100 * f.range.p90_error, 100 * f.range.cross_validated_error,
+               bar_of(f.family) <= 0 ? "" : fmt::format("{:.0f}%{}", 100 * bar_of(f.family), f.range.cross_validated_error > bar_of(f.family) ? " missed" : ""));
 }
 
 // Each inner point from its neighbours, against the form.
@@ -170,7 +168,7 @@ Action setup_fit(CLI::App& app, const Program& program) {
   app.add_option("--gpu", o->gpu, "the GPU to fit, when the files hold several");
   app.add_option("--prior", o->prior, "cost file that gives what the points do not; the GPU's own if left out");
   app.add_option("--only", o->only, "fit only these families; the others stay as the prior has them")->type_name("FAMILY");
-  app.add_flag("--exact-only", o->exact_only, "keep the prior's parameters; write exact points of single matrices alone");
+  app.add_flag("--keep-parameters", o->keep_parameters, "keep the prior's parameters; write how well they meet the points, the range of these, and exact points");
   app.add_option("--bootstraps", o->bootstraps, "resampled fits behind the intervals")->check(CLI::Range(20, 10000));
   add_seed(app, o->seed, "of starts, folds and resampling");
   app.add_flag("--json", o->json, "machine-readable");

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/cli/plan_run.hpp"
+#include "sim/engine/result_range.hpp"
 
 namespace rackcast {
 
@@ -158,6 +159,7 @@ void print_plan(const Json& out) {
     fmt::print("{:<10} {}\n{:<10} {} lanes: {:.0f} tok/s per deployed GPU, {:.0f} tok/s/rack, P90 {:.1f} tok/s/user, TTFT P90 {:.2f} s, {:.4f} USD/Mtok\n", what,
                row["name"].get<std::string>(), "", row["lanes"].get<int>(), metric_of(m, "total_tok_s_gpu"), metric_of(m, "total_tok_s_rack"),
                metric_of(m, "p90_tok_s_user"), metric_of(m, "ttft_p90_s"), metric_of(m, "cost_usd_per_mtok"));
+    if (const std::string remark = range_remark(metric_of(m, "outside_range")); !remark.empty()) fmt::print("{:<10} note: {}\n", "", remark);
     if (!m.contains("total_tok_s_gpu_lo")) return;
     fmt::print("{:<10} band: {:.0f} to {:.0f} tok/s per GPU, P90 {:.1f} to {:.1f} tok/s/user, TTFT P90 {:.2f} to {:.2f} s\n", "", metric_of(m, "total_tok_s_gpu_lo"),
                metric_of(m, "total_tok_s_gpu_hi"), metric_of(m, "p90_tok_s_user_lo"), metric_of(m, "p90_tok_s_user_hi"), metric_of(m, "ttft_p90_s_lo"),

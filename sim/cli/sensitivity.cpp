@@ -13,6 +13,7 @@
 #include "sim/cli/run_many.hpp"
 #include "sim/cli/verbs.hpp"
 #include "sim/cost/costs.hpp"
+#include "sim/engine/result_range.hpp"
 #include "sim/spec/scenario.hpp"
 
 namespace rackcast {
@@ -93,17 +94,20 @@ int sensitivity(const Arguments& a, const Catalog& catalog) {
     return reply.metrics[a.metric].get<double>();
   };
   const double base = value(replies[0]);
+  const double outside = replies[0].metrics.value("outside_range", 0.0);
   std::vector<std::pair<double, std::string>> rows;  // change in percent
   for (std::size_t i = 0; i < changes.size(); ++i) rows.emplace_back(100 * (value(replies[i + 1]) / base - 1), changes[i].name);
   std::stable_sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) { return std::abs(x.first) > std::abs(y.first); });
   if (a.json) {
     nlohmann::ordered_json out{{"metric", a.metric}, {"base", base}, {"faster_percent", a.percent}, {"changes", nlohmann::ordered_json::array()}};
     for (const auto& [percent, name] : rows) out["changes"].push_back({{"what", name}, {"percent", percent}});
+    out["outside_range"] = outside;
     fmt::print("{}\n", out.dump(2));
     return 0;
   }
   fmt::print("{}: {} is {:.6g}\n{:g}% faster                        {}\n", scenario.name, a.metric, base, a.percent, a.metric);
   for (const auto& [percent, name] : rows) fmt::print("  {:<34} {:>+7.2f}%\n", name, percent);
+  if (const std::string remark = range_remark(outside); !remark.empty()) fmt::print("note: {}\n", remark);
   return 0;
 }
 

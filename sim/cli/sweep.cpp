@@ -115,12 +115,15 @@ void print_json(const SweepSpec& spec, const SweepRun& run, const Space& space, 
 void print_table(const SweepRun& run, const Space& space, const Store& store) {
   struct Row { double throughput; std::string text; };
   std::vector<Row> rows;
+  std::size_t outside = 0;
+  double most_outside = 0;
   for (const Place& place : run.places()) {
     const auto row = store.find(place.key);
     if (!row || row->status != "done") continue;
     const auto metrics = nlohmann::json::parse(row->metrics);
     const auto metric = [&](const char* name) { return metrics.contains(name) && metrics[name].is_number() ? metrics[name].get<double>() : 0.0; };
     const std::string label = label_of(space.values_at(place.position));
+    if (metric("outside_range") > 0) ++outside, most_outside = std::max(most_outside, metric("outside_range"));
     rows.push_back({metric("total_tok_s_gpu"), fmt::format("{:>12.0f} {:>10.1f} {:>8.2f} {:>8.3f}  {}", metric("total_tok_s_gpu"), metric("p90_tok_s_user"),
                                                            metric("ttft_p90_s"), metric("cache_hit_total"), label.empty() ? row->name : label)});
   }
@@ -129,6 +132,9 @@ void print_table(const SweepRun& run, const Space& space, const Store& store) {
   constexpr std::size_t shown = 20;
   for (std::size_t i = 0; i < rows.size() && i < shown; ++i) fmt::print("{}\n", rows[i].text);
   if (rows.size() > shown) fmt::print("... and {} more in {}\n", rows.size() - shown, store.path());
+  if (outside > 0)
+    fmt::print("note: {} of {} results spend time in launches outside what their cost files were fitted on, {:.1f}% at most (metric outside_range; `rackcast run` names them)\n",
+               outside, rows.size(), 100 * most_outside);
 }
 
 int sweep(const Arguments& arguments, const Program& program) {

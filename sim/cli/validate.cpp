@@ -22,6 +22,7 @@
 #include "sim/cli/verbs.hpp"
 #include "sim/cost/step_case.hpp"
 #include "sim/cost/step_model.hpp"
+#include "sim/engine/result_range.hpp"
 #include "sim/spec/scenario.hpp"
 
 namespace rackcast {
@@ -68,7 +69,12 @@ ValidationItem step_item(const StepFigure& f, const Catalog& catalog) {
     context.draft_tokens = draft_tokens_of(cases);
     const RankBatch batch = batch_of(cases, context.model, CasePhase::automatic);
     const std::vector<RankBatch> ranks(f.dep > 0 ? static_cast<std::size_t>(f.dep) : 1, batch);
-    item.predicted = part_of(make_step_model(context)->step(ranks), f.part);
+    const auto model = make_step_model(context);
+    item.predicted = part_of(model->step(ranks), f.part);
+    const std::vector<OperatorCost> operators = model->operators(ranks);
+    double outside_s = 0;
+    for (const OperatorCost& op : operators) outside_s += op.outside.empty() ? 0 : op.time_s;
+    item.note = range_remark(outside_s / seconds_of(operators));
   } catch (const UserError& error) {
     item.refused = error.what();
   }
@@ -199,6 +205,7 @@ void run_jobs(const std::vector<Job>& jobs, const ValidateOptions& options, cons
         if (!metrics.contains(key) || !metrics[key].is_number()) return std::nullopt;
         return metrics[key].get<double>();
       };
+      if (const std::string remark = range_remark(get("outside_range").value_or(0)); !remark.empty()) item.note += (item.note.empty() ? "" : "; ") + remark;
       item.predicted = get(metric);
       if (!item.predicted) item.refused = "the run gave no " + metric;
       item.lo = get(metric + "_lo");

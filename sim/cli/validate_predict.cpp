@@ -13,6 +13,7 @@
 #include "sim/cli/published_scenario.hpp"
 #include "sim/cli/run_many.hpp"
 #include "sim/cost/costs.hpp"
+#include "sim/engine/result_range.hpp"
 #include "sim/spec/scenario.hpp"
 
 namespace rackcast {
@@ -100,6 +101,8 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
       return m[key].get<double>();
     };
     const PublishedScenario& scenario = scenarios[row_of[i]];
+    const std::string remark = range_remark(number("outside_range").value_or(0));
+    const std::string note = scenario.note + (scenario.note.empty() || remark.empty() ? "" : "; ") + remark;
     const double tpot_s = number("tpot_mean_s").value_or(0);
     const double waited = waited_share(scenario, number("ttft_mean_s").value_or(0), number("e2e_mean_s").value_or(0), tpot_s);
     for (const auto& pair : metrics) {
@@ -113,7 +116,7 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
       add_model_error(item, {said[row_of[i]], row.framework, waited});
       const auto text = [](const std::optional<double>& v) { return v ? fmt::format("{:.9g}", *v) : std::string(); };
       fmt::print("{},{},{:.9g},{},{},{},{},{},{:.6g},{}\n", row.id, metric, *item.predicted, text(item.lo), text(item.hi), row.gpu, s.model.name,
-                 s.model.layer_count(), s.deployment.speculation.acceptance_length, quoted(scenario.note));
+                 s.model.layer_count(), s.deployment.speculation.acceptance_length, quoted(note));
     }
   }
   return 0;

@@ -46,6 +46,7 @@ void fields(Visitor& v, CostFamily& f) {
   v.list_if_any("exact", f.exact, "measured points of single shapes, which win over the form where they are dense (families dense_*, moe_fused)")
       .require(f.exact.size() <= most_curves, "must hold at most 1024 curves")
       .require(!v.clean() || one_a_shape(f.exact), "must hold one curve a shape");
+  v.optional_group("range", f.range, "on which launches the parameters were fitted, and how well they meet them; a step that leaves it says so");
 }
 
 void fields(Visitor& v, ModelOverride& o) {
@@ -114,6 +115,12 @@ const ExactCurve* CostSpec::exact(const std::string& family, const ExactShape& s
   return curve == of->exact.end() ? nullptr : &*curve;
 }
 
+const CostRange* CostSpec::range(const std::string& family, const std::string& model) const {
+  if (const CostFamily* own = override_of(*this, family, model); own && own->range) return &*own->range;
+  const auto found = families.find(family);
+  return found == families.end() || !found->second.range ? nullptr : &*found->second.range;
+}
+
 namespace {
 
 double number_of(const std::string& text, const std::string& name) {
@@ -147,6 +154,8 @@ double ParameterReader::value(const std::string& family, const std::string& para
 double ParameterReader::value_or(const std::string& family, const std::string& parameter, double otherwise) {
   return costs_.find(family, parameter, model_) ? value(family, parameter) : otherwise;
 }
+
+const CostRange* ParameterReader::range(const std::string& family) const { return costs_.range(family, model_); }
 
 Basis ParameterReader::take_basis() {
   const Basis weakest = weakest_;

@@ -3,12 +3,14 @@
 // family; a model may override single ones (composites fitted on that model).
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/base/catalog.hpp"
 #include "sim/base/schema.hpp"
+#include "sim/cost/cost_range.hpp"
 
 namespace rackcast {
 
@@ -45,6 +47,7 @@ struct CostFamily {
   std::string form;        // formula, in sim/cost/README.md's words
   std::map<std::string, CostParameter> parameters;
   std::vector<ExactCurve> exact;  // dense_*, moe_fused: one a shape
+  std::optional<CostRange> range; // absent: no points of ours behind them
 };
 void fields(Visitor& v, CostFamily& f);
 
@@ -67,6 +70,8 @@ struct CostSpec {
   const CostParameter& get(const std::string& family, const std::string& parameter, const std::string& model = {}) const;
   // Exact points of a shape, or null. Ratios belong to the parameters beside them: a model's own family has its own points or none.
   const ExactCurve* exact(const std::string& family, const ExactShape& shape, const std::string& model = {}) const;
+  // On which work the family was fitted, the model's own if it has one; or null.
+  const CostRange* range(const std::string& family, const std::string& model = {}) const;
 };
 // Families whose operators know exact points: of matrices, of layers of experts.
 inline bool exact_matrices(std::string_view family) { return family.starts_with("dense_"); }

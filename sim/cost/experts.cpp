@@ -50,8 +50,12 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
   const WeightType type = expert_weights(m, context.gpu);
   expert_weights_ = expert_parameters(m) * bytes_per_weight(type) / cut_;
   expert_flops_ = 2 * expert_parameters(m) / cut_;
+  const auto know_range = [&](std::string_view family) {
+    if (const CostRange* range = read.range(std::string(family))) ranges_[family] = *range;
+  };
   if (fused_) {
     const char* family = "moe_fused";
+    know_range(family);
     g_ = read.value(family, "g");
     t0_s_ = (read.value(family, "t0_us") + read.value(family, "tb_us") * std::log2(ranks_)) * 1e-6;
     grouped_ = {.t0_s = 0, .flops_per_s = read.value(family, "mma_tflops") * 1e12,
@@ -70,6 +74,8 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
       exact_ = ExactTimes(*curve, [this](double tokens) { return balanced_form_seconds(tokens); }, true);
     return;
   }
+  experts_family_ = expert_family(type);
+  for (const std::string_view family : {experts_family_, std::string_view("route"), std::string_view("a2a_dispatch"), std::string_view("a2a_combine")}) know_range(family);
   row_s_ = read.value_or(expert_family(type), "row_ns", 0) * 1e-9;
   tile_s_ = read.value_or(expert_family(type), "k_ns", 0) * 1e-9 * (hidden_ + intermediate_);
   received_ = distinct_ranks(spread, shape.experts, shape.top_k) / spread;
@@ -161,11 +167,15 @@ double ExpertSide::fused_seconds(const Work& w, const Norm& norm) const {
   return gain(w.mean) * fused_form_seconds(w, norm);
 }
 
+double ExpertSide::fused_link_bytes(const Work& w) const {
+  const double link_rows = shape_.top_k * std::max(w.largest, w.mean * w.ingress);
+  return link_rows * 3 * hidden_ * (ranks_ - 1) / ranks_;
+}
+
 template <class Norm>
 double ExpertSide::fused_form_seconds(const Work& w, const Norm& norm) const {
   const double acts = w.rows * (3 * hidden_ + 2 * intermediate_);
-  const double link_rows = shape_.top_k * std::max(w.largest, w.mean * w.ingress);
-  const double link = link_rows * 3 * hidden_ * (ranks_ - 1) / ranks_;
+  const double link = fused_link_bytes(w);
   const double flops = w.rows * expert_flops_ + w.largest * shared_flops_;
   const double memory_s = (w.weights + shared_bytes_ + acts) / grouped_.bytes_per_s;
   const double overlapped = norm(norm(memory_s, flops / grouped_.flops_per_s), link / (link_bytes_per_s_ * (1 - w.link_taken)));
@@ -197,12 +207,20 @@ double ExpertSide::grouped_seconds(const Work& w) const {
          tile_s_ * tile / largest_expert_tile + row_s_ * arriving;
 }
 
+std::vector<RangeExit> ExpertSide::exits(const ExpertCost& part) const {
+  const auto range = ranges_.find(part.family);
+  if (range == ranges_.end()) return {};
+  const double link_bytes = part.link_bytes / shape_.layers, bytes = part.flops > 0 ? part.bytes / shape_.layers : 0;  // an exchange moves no others
+  return range->second.exits(launch_work(part.flops / shape_.layers, bytes, link_bytes, link_bytes > 0 ? ranks_ : 0));
+}
+
 int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) const {
   const double acts = w.rows * (3 * hidden_ + 2 * intermediate_);
   if (fused_) {
     const double flops = w.rows * expert_flops_ + w.largest * shared_flops_;
     const double reduce = w.largest * hidden_ * 2 * (1 + shape_.top_k);
-    out[0] = {"experts, fused with exchange", flops, w.weights + shared_bytes_ + acts + reduce, fused_seconds(w, norm_), fused_basis_};
+    out[0] = {"experts, fused with exchange", flops, w.weights + shared_bytes_ + acts + reduce, fused_seconds(w, norm_), fused_basis_, false,
+              experts_family_, fused_link_bytes(w)};
     if (!exact_.empty() && w.mean > 0 && exact_.share(w.mean) > 0) {
       out[0].basis = exact_.basis_at(w.mean, fused_basis_);
       out[0].exact = true;
@@ -212,11 +230,14 @@ int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) cons
   std::size_t n = 0;
   const bool exchanges = !tensor_parallel_ && ranks_ > 1;
   // The tables behind the expert families time gather, scatter and reduction with the products; what is left is the router's tail.
-  out[n++] = {"routing", 0, 0, route_.seconds(0, 0), route_.basis};
-  if (exchanges) out[n++] = {"dispatch", 0, exchange_bytes(dispatch_, w), exchange_seconds(dispatch_, w), dispatch_.basis};
-  out[n++] = {"routed experts", w.rows * expert_flops_, w.weights + acts,
-              grouped_seconds(w), grouped_.basis};
-  if (exchanges) out[n++] = {"combine", 0, exchange_bytes(combine_, w), exchange_seconds(combine_, w), combine_.basis};
+  const auto exchange = [&](std::string_view name, std::string_view family, const Exchange& e) {
+    const double bytes = exchange_bytes(e, w);
+    if (exchanges) out[n++] = {name, 0, bytes, exchange_seconds(e, w), e.basis, false, family, bytes};
+  };
+  out[n++] = {"routing", 0, 0, route_.seconds(0, 0), route_.basis, false, "route", 0};
+  exchange("dispatch", "a2a_dispatch", dispatch_);
+  out[n++] = {"routed experts", w.rows * expert_flops_, w.weights + acts, grouped_seconds(w), grouped_.basis, false, experts_family_, 0};
+  exchange("combine", "a2a_combine", combine_);
   return static_cast<int>(n);
 }
 
@@ -287,11 +308,12 @@ int ExpertSide::evaluate(double largest, double total, const StepDemand* demand,
     n = parts(demand && uneven() ? slowest(largest, total, demand->layer(i), link_taken).work : balanced_work(largest, total, link_taken), one);
     for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
       const double flops = i == 0 ? 0 : out[k].flops, bytes = i == 0 ? 0 : out[k].bytes, seconds = i == 0 ? 0 : out[k].seconds;
-      out[k] = {one[k].name, flops + one[k].flops, bytes + one[k].bytes, seconds + one[k].seconds, one[k].basis, one[k].exact};
+      const double link_bytes = i == 0 ? 0 : out[k].link_bytes;
+      out[k] = {one[k].name, flops + one[k].flops, bytes + one[k].bytes, seconds + one[k].seconds, one[k].basis, one[k].exact, one[k].family, link_bytes + one[k].link_bytes};
     }
   }
   for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k)
-    for (double* sum : {&out[k].flops, &out[k].bytes, &out[k].seconds}) *sum *= shape_.layers / static_cast<double>(layers);
+    for (double* sum : {&out[k].flops, &out[k].bytes, &out[k].seconds, &out[k].link_bytes}) *sum *= shape_.layers / static_cast<double>(layers);
   return n;
 }
 

@@ -3,6 +3,7 @@
 // and combine overlap), or separate kernels with an all-to-all on each side.
 #pragma once
 #include <array>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ struct ExpertCost {
   double flops = 0, bytes = 0, seconds = 0;
   Basis basis = Basis::measured;
   bool exact = false;      // measured points have part in it
+  std::string_view family = {};  // of the cost file
+  double link_bytes = 0;   // that the ranks exchange in it
 };
 
 struct ExpertShape {
@@ -45,6 +48,8 @@ class ExpertSide {
   double seconds(double largest, double total, const StepDemand* demand, double link_taken) const;
   // Seconds of every sampled layer, if all layers were like it.
   std::vector<double> layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
+  // Where one layer of what evaluate() gave leaves what its family was fitted on.
+  std::vector<RangeExit> exits(const ExpertCost& part) const;
   bool uneven() const { return !tensor_parallel_ && ranks_ > 1; }  // whether a demand makes a difference
   // One layer's expert side by rank. rows: of every rank. The busiest rank's share (the demand's maxima) is rank 0's, and
   // the others share the rest evenly.
@@ -86,6 +91,7 @@ class ExpertSide {
   double gain(double mean_tokens) const;
   double balanced_form_seconds(double mean_tokens) const;
   double grouped_seconds(const Work& work) const;
+  double fused_link_bytes(const Work& work) const;
   double exchange_bytes(const Exchange& e, const Work& work) const;
   double exchange_seconds(const Exchange& e, const Work& work) const;
 
@@ -106,6 +112,8 @@ class ExpertSide {
   ExactTimes exact_;
   mutable double gain_tokens_ = -1, gain_ = 1;  // the last asked for; a model serves one thread
   Exchange dispatch_, combine_;
+  std::string_view experts_family_ = "moe_fused";
+  std::map<std::string_view, CostRange> ranges_;  // by family
 };
 
 }  // namespace rackcast

@@ -68,6 +68,7 @@ class ParameterReader {
   double value_or(const std::string& family, const std::string& parameter, double otherwise);
   bool has(const std::string& family) const { return costs_.has(family, model_); }
   const std::string& form(const std::string& family) const { return costs_.form(family, model_); }
+  const CostRange* range(const std::string& family) const;
   Basis take_basis();  // weakest since the last call
   Roofline roofline(const std::string& family);  // t0_us, mma_tflops, hbm_gbs, p
   Roofline stream(const std::string& family);    // t0_us, hbm_gbs

@@ -12,7 +12,6 @@ class TwoPathModel final : public StepModel {
       : standard_(std::move(standard)), fused_(std::move(fused)) {}
 
   StepTime step(std::span<const RankBatch> ranks, const ExpertLoad& load) const override { return of(ranks).step(ranks, load); }
-  BasisShare basis_of(std::span<const RankBatch> ranks) const override { return of(ranks).basis_of(ranks); }
   std::vector<OperatorCost> operators(std::span<const RankBatch> ranks, const ExpertLoad& load) const override {
     return of(ranks).operators(ranks, load);
   }

@@ -58,6 +58,7 @@ class Builder {
  private:
   // Same name, shape, features and rates: one row with more layers.
   void add(Operator op) {
+    if (const CostRange* range = read_.range(op.family)) op.range = *range;
     if (c_.path == EnginePath::low_latency && fuses(op)) op.form.t0_s = op.fixed_floor_s = 0;  // kernels made for few rows split K
     for (Operator& known : list_)
       if (known.name == op.name && known.shape == op.shape && known.gate == op.gate && known.flops_of == op.flops_of &&
@@ -84,7 +85,8 @@ class Builder {
     op.layers = m.layers * m.passes;
     const bool lacks_fp4 = c_.gpu.fp4 <= FlopsPerSecond{} && (m.type == WeightType::fp4 || m.type == WeightType::nvfp4);
     const WeightType type = lacks_fp4 ? WeightType::fp8 : m.type;  // as for routed experts
-    op.form = read_.roofline(dense_family(type));
+    op.family = dense_family(type);
+    op.form = read_.roofline(op.family);
     op.launches = beside_experts ? 0 : 1;
     op.gate = op.flops_of = op.bytes_of = feature_of(m.rows);
     op.flops_per = 2 * k * n * batch;
@@ -118,7 +120,8 @@ class Builder {
     op.name = group == Group::draft ? "draft norm, rope, insert" : "norm, rope, insert";
     op.group = group;
     op.layers = layers;
-    op.form = read_.stream("small");
+    op.family = "small";
+    op.form = read_.stream(op.family);
     op.launches = 3;
     op.gate = op.flops_of = op.bytes_of = feature_of(rows);
     op.bytes_per = 2.0 * 2 * (m_.hidden + a.q_rank + a.head_dim + 2 * heads);  // BF16, read and written
@@ -140,12 +143,13 @@ class Builder {
                             : pattern.attends == Attends::selected ? "selected rows" : "all rows");
       op.group = group;
       op.layers = layers;
-      op.form = read_.roofline(fmt::format("{}_{}", family, prefill ? "prefill" : "decode"));
+      op.family = fmt::format("{}_{}", family, prefill ? "prefill" : "decode");
+      op.form = read_.roofline(op.family);
       op.launches = group == Group::draft ? pattern.passes : 1;
       op.gate = op.flops_of = pattern_feature(number, prefill ? prefill_pairs : decode_pairs);
       op.bytes_of = pattern_feature(number, prefill ? prefill_bytes : decode_bytes);
       op.rows_of = pattern_feature(number, prefill ? prefill_queries : decode_queries);
-      op.seconds_per = read_.value_or(fmt::format("{}_{}", family, prefill ? "prefill" : "decode"), "row_ns", 0) * 1e-9 / cut_ *
+      op.seconds_per = read_.value_or(op.family, "row_ns", 0) * 1e-9 / cut_ *
                        (mla ? a.heads / mla_heads_of_row_ns : 1);
       // Multiply-adds of scores and values per query-key pair: absorbed mla works on the latent, a prefill on heads.
       const double width = mla && !prefill ? 2.0 * a.kv_rank + a.rope_dim
@@ -165,7 +169,8 @@ class Builder {
     Operator score;
     score.name = g.index == IndexRole::full ? "index score" : "index score, candidates";
     score.layers = g.count;
-    score.form = read_.roofline("indexer");
+    score.family = "indexer";
+    score.form = read_.roofline(score.family);
     score.gate = score.flops_of = index_feature(number, score_pairs);
     score.flops_per = 2.0 * x.heads * x.head_dim;
     score.bytes_of = index_feature(number, score_bytes);
@@ -175,7 +180,8 @@ class Builder {
     Operator select;
     select.name = g.index == IndexRole::full ? "top-k" : "top-k of candidates";
     select.layers = g.count;
-    select.form = read_.stream("topk");
+    select.family = "topk";
+    select.form = read_.stream(select.family);
     select.gate = select.flops_of = index_feature(number, score_pairs);
     select.bytes_of = index_feature(number, logit_bytes);
     select.bytes_per = 2;  // logits written and read
@@ -191,7 +197,8 @@ class Builder {
     op.name = group == Group::draft ? "draft mhc" : "mhc";
     op.group = group;
     op.layers = 2 * layers;
-    op.form = read_.stream("mhc");
+    op.family = "mhc";
+    op.form = read_.stream(op.family);
     op.gate = op.flops_of = op.bytes_of = feature_of(rows);
     const double mix = double(s) * m_.hidden * (s * s + 2 * s);
     op.flops_per = 2 * mix;
@@ -209,7 +216,8 @@ class Builder {
     op.name = "engram lookup";
     op.group = Group::other;
     op.layers = g.engram_layers;
-    op.form = read_.stream(families[static_cast<int>(c_.engram)]);
+    op.family = families[static_cast<int>(c_.engram)];
+    op.form = read_.stream(op.family);
     op.gate = op.flops_of = op.bytes_of = feature_of(rows);
     op.bytes_per = m_.engram->rows_per_token * m_.engram->row.value();
     op.shape = fmt::format("x{} rows", m_.engram->rows_per_token);
@@ -223,6 +231,7 @@ class Builder {
     if (!read_.has(family) || c_.path == EnginePath::low_latency) return;
     Operator op;
     op.name = "layer composite";
+    op.family = family;
     op.shape = "a0 + a1 x rows";
     op.group = Group::attention;
     op.layers = layers;
@@ -238,6 +247,8 @@ class Builder {
     if (cut_ == 1) return;
     Operator op;
     op.name = "all-reduce";
+    op.family = "all_reduce";
+    op.link_ranks = cut_;
     op.group = Group::attention;
     op.layers = count / 2;
     op.form.t0_s = (read_.value("all_reduce", "a0_us") + read_.value("all_reduce", "a1_us") * cut_) * 1e-6;
@@ -268,6 +279,7 @@ class Builder {
     const auto layers = [&](const char* name, double count, Rows rows, Group group) {
       Operator op;
       op.name = name;
+      op.family = "low_latency";
       op.group = group;
       op.layers = count;
       op.launches = kernels;
@@ -288,7 +300,8 @@ class Builder {
     Operator sample;
     sample.name = "sampling";
     sample.group = Group::head;
-    sample.form = read_.stream("small");
+    sample.family = "small";
+    sample.form = read_.stream(sample.family);
     sample.launches = 3;
     sample.gate = sample.flops_of = sample.bytes_of = feature_of(Rows::head_rows);
     sample.bytes_per = 2.0 * 4 * m_.vocabulary / cut_;  // logits written and read
@@ -308,7 +321,8 @@ class Builder {
     Operator sample;
     sample.name = "draft sampling";
     sample.group = Group::draft;
-    sample.form = read_.stream("small");
+    sample.family = "small";
+    sample.form = read_.stream(sample.family);
     sample.launches = 2;
     sample.layers = c_.draft_tokens;
     sample.gate = sample.flops_of = sample.bytes_of = feature_of(Rows::draft_requests);

@@ -34,6 +34,9 @@ struct Operator {
   double seconds_per = 0;     // per row: padding of a query's tile, or what a composite adds
   double half_bytes = 0;      // bytes at which a link reaches half of its rate
   std::string shape;          // without the row count
+  std::string family;         // of the cost file
+  CostRange range;            // that it was fitted on; no spans: unknown
+  double link_ranks = 0;      // > 0: the bytes go over links, between so many ranks
   ExactTimes exact;           // measured points of the shape, by rows (the gate); by_rows() operators only
 
   double flops(const Features& x) const { return layers * flops_per * x[static_cast<std::size_t>(flops_of)]; }
@@ -51,6 +54,11 @@ struct Operator {
     const double timed = half_bytes > 0 ? moved + std::sqrt(moved * half_bytes) : moved;
     return launches * form.t0_s + seconds_per * x[static_cast<std::size_t>(rows_of < 0 ? gate : rows_of)] +
            p_norm(flops_per * x[static_cast<std::size_t>(flops_of)] / form.flops_per_s, timed / form.bytes_per_s, form.p);
+  }
+  // One of its launches, as the points of a fit are counted.
+  LaunchWork launch(const Features& x) const {
+    const double count = layers * std::max(1.0, launches), moved = bytes(x) / count;
+    return launch_work(flops(x) / count, link_ranks > 0 ? 0 : moved, link_ranks > 0 ? moved : 0, link_ranks, x[static_cast<std::size_t>(rows_of < 0 ? gate : rows_of)]);
   }
   Basis basis(const Features& x) const {
     const double rows = x[static_cast<std::size_t>(gate)];

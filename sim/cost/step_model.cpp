@@ -195,7 +195,7 @@ class ClosedFormStep : public StepModel {
       const double count = x[static_cast<std::size_t>(op.gate)];
       rows.push_back({op.name, std::string(group_names[index_of(op.group)]), static_cast<int>(std::lround(op.layers)),
                       fmt::format("{:.0f} {}{}", count, op.shape, !op.exact.empty() && op.exact.share(count) > 0 ? ", exact" : ""), op.flops(x), op.bytes(x), seconds,
-                      std::string(basis_names[static_cast<int>(op.basis(x))])});
+                      std::string(basis_names[static_cast<int>(op.basis(x))]), op.family, op.range.exits(op.launch(x))});
     }
     for (const ExpertRows& e : experts_) {
       const auto f = static_cast<std::size_t>(e.rows);
@@ -208,12 +208,13 @@ class ClosedFormStep : public StepModel {
                         std::string(group_names[index_of(e.group)]), static_cast<int>(std::lround(e.layers * e.passes)),
                         fmt::format("{:.0f} rows a rank{}", s.total[f] / (tensor_parallel_ ? 1 : ranks_), part.exact ? ", exact" : ""), e.passes * part.flops,
                         e.passes * part.bytes, e.passes * part.seconds,
-                        std::string(basis_names[static_cast<int>(part.basis)])});
+                        std::string(basis_names[static_cast<int>(part.basis)]), part.family, e.side.exits(part)});
       }
     }
     const double host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s, s.prompts);
     rows.push_back({"host, exposed", "host", 1, fmt::format("{:.0f} requests", s.requests), 0, 0, host_s,
-                    std::string(basis_names[static_cast<int>(host_.basis())])});
+                    std::string(basis_names[static_cast<int>(host_.basis())]), "host",
+                    host_range_.exits(launch_work(0, 0, 0, 0, s.requests))});
     return rows;
   }
 
@@ -233,18 +234,6 @@ class ClosedFormStep : public StepModel {
     if (mean <= 0) return {};
     for (double& seconds : sum) seconds /= mean;
     return sum;
-  }
-
-  BasisShare basis_of(std::span<const RankBatch> ranks) const override {
-    std::array<double, 4> seconds{};
-    double sum = 0;
-    for (const OperatorCost& row : operators(ranks, {})) {
-      const auto found = std::find(std::begin(basis_names), std::end(basis_names), row.basis);
-      seconds[static_cast<std::size_t>(found - std::begin(basis_names))] += row.time_s;
-      sum += row.time_s;
-    }
-    if (sum <= 0) return {};
-    return {seconds[0] / sum, seconds[1] / sum, seconds[2] / sum, seconds[3] / sum};
   }
 
  private:
@@ -432,6 +421,7 @@ class ClosedFormStep : public StepModel {
   void read_host(const StepContext& c) {
     ParameterReader read(c.costs, c.model.name);
     host_ = HostTime(c.host, c.tensor_parallel ? 1 : c.ranks, c.model.layer_count(), read);
+    if (const CostRange* range = read.range("host")) host_range_ = *range;
     padded_tokens_ = c.tensor_parallel ? 0 : static_cast<double>(c.host.padded_tokens.count);
   }
 
@@ -451,10 +441,25 @@ class ClosedFormStep : public StepModel {
   mutable std::uint64_t steps_ = 0;
   std::vector<ExpertRows> experts_;
   HostTime host_;
+  CostRange host_range_;
   double padded_tokens_ = 0;
 };
 
 }  // namespace
+
+double seconds_of(std::span<const OperatorCost> operators) {
+  double sum = 0;
+  for (const OperatorCost& row : operators) sum += row.time_s;
+  return sum;
+}
+
+void BasisShare::add(std::span<const OperatorCost> operators, double seconds) {
+  const double sum = seconds_of(operators);
+  if (sum <= 0) return;
+  double* const shares[] = {&measured, &published, &transferred, &assumed};
+  for (const OperatorCost& row : operators)
+    *shares[std::find(std::begin(basis_names), std::end(basis_names), row.basis) - std::begin(basis_names)] += row.time_s / sum * seconds;
+}
 
 std::unique_ptr<StepModel> make_step_model(const StepContext& context) {
   RACKCAST_CHECK(context.ranks > 0, "an engine without ranks");

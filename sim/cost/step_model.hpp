@@ -65,6 +65,8 @@ struct OperatorCost {
   double bytes = 0;        // HBM, or link bytes for communication
   double time_s = 0;       // all layers
   std::string basis;       // measured, published, transferred, assumed: the weakest that the time rests on
+  std::string_view family; // of the cost file; the model holds the text
+  std::vector<RangeExit> outside;  // where one launch leaves what the family was fitted on
 };
 
 class StepModel {
@@ -76,12 +78,17 @@ class StepModel {
   virtual StepPhases phases(std::span<const RankBatch> /*ranks*/, const ExpertLoad& /*load*/ = {}) const { return {}; }
   // Experts' time of each sampled layer of the last step() under `load`, relative to their mean; empty when balanced.
   virtual std::vector<double> expert_layers(std::span<const RankBatch> /*ranks*/, const ExpertLoad& /*load*/) const { return {}; }
-  // Shares of time by basis (measured, published, transferred, assumed) of a typical step, for the manifest.
-  struct BasisShare { double measured = 0, published = 0, transferred = 0, assumed = 0; };
-  virtual BasisShare basis_of(std::span<const RankBatch> ranks) const = 0;
   // One row an operator; their times sum to step().total_s.
   virtual std::vector<OperatorCost> operators(std::span<const RankBatch> ranks, const ExpertLoad& load = {}) const = 0;
 };
+
+// Seconds or shares of time by basis.
+struct BasisShare {
+  double measured = 0, published = 0, transferred = 0, assumed = 0;
+  // Adds a step's operators, scaled to `seconds` in all.
+  void add(std::span<const OperatorCost> operators, double seconds);
+};
+double seconds_of(std::span<const OperatorCost> operators);
 
 // Everything that a step's time depends on besides the batch.
 struct StepContext {

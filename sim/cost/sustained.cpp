@@ -14,7 +14,6 @@ class TwoClockModel final : public StepModel {
   StepTime step(std::span<const RankBatch> ranks, const ExpertLoad& load) const override { return of(ranks).step(ranks, load); }
   StepPhases phases(std::span<const RankBatch> ranks, const ExpertLoad& load) const override { return of(ranks).phases(ranks, load); }
   std::vector<double> expert_layers(std::span<const RankBatch> ranks, const ExpertLoad& load) const override { return of(ranks).expert_layers(ranks, load); }
-  BasisShare basis_of(std::span<const RankBatch> ranks) const override { return of(ranks).basis_of(ranks); }
   std::vector<OperatorCost> operators(std::span<const RankBatch> ranks, const ExpertLoad& load) const override { return of(ranks).operators(ranks, load); }
 
  private:

@@ -116,6 +116,7 @@ KvTransferOptions transfer_of(const Scenario& s, const Catalog& catalog) {
     return TransportCost{base ? base->value * us : 0, value(spec.post_per_descriptor, "post_" + of + "_us"),
                          value(spec.execute_per_descriptor, "execute_us")};
   };
+  if (const CostRange* range = costs.range("kv_transfer", s.model.name)) o.range = *range;
   const bool automatic = spec.transport == KvTransport::automatic;
   o.control_s = value(spec.control, "control_us");
   o.nvlink = transport(automatic ? KvTransport::cuda_ipc : spec.transport);

@@ -152,6 +152,8 @@ void Simulation::flow_done(std::uint32_t slot) {
     host_load_done(move.request);
     return moves_.remove(slot);
   }
+  ++outcome_.transfer_moves;
+  outcome_.transfer_outside.add("kv_transfer", options_.transfer.range.exits(launch_work(0, 0, move.bytes, 0, move.descriptors)), 1);
   const double execute_s = move.descriptors * transfer_.cost(link_of(move.request).nvlink).execute_s;
   if (execute_s > 0) queue_.add(now_s_ + execute_s, EventKind::transfer_done, slot);
   else transfer_done(slot);

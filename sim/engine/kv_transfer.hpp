@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/cost/cost_range.hpp"
 #include "sim/spec/kv_transfer.hpp"
 
 namespace rackcast {
@@ -35,6 +36,7 @@ struct KvTransferOptions {
   double regions = 1;                 // separate pieces of a block (layers with KV of their own, kinds of rows)
   double fixed_descriptors = 0;       // per request: windows, compressor states
   std::uint32_t groups = 1;           // parts that a chunk leaves in, layer by layer
+  CostRange range;                    // batches of descriptors that the costs were fitted on; no spans: unknown
 };
 
 struct KvTransferTotals {

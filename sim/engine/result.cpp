@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "sim/base/schema_yaml.hpp"
+#include "sim/engine/result_range.hpp"
 
 namespace rackcast {
 
@@ -16,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-Json basis_json(const StepModel::BasisShare& b, double whole) {
+Json basis_json(const BasisShare& b, double whole) {
   return {{"measured", share(b.measured, whole)}, {"published", share(b.published, whole)},
           {"transferred", share(b.transferred, whole)}, {"assumed", share(b.assumed, whole)}};
 }
@@ -156,7 +157,7 @@ Json percentiles_json(const Samples& s) {
 // Which pools' time a headline number rests on: first tokens on prompts, inter-token times on answers, the rest on both.
 Json basis_by_metric(const std::vector<EngineTotals>& pools, const std::vector<EngineRole>& roles) {
   const auto rests_on = [&](bool prompts, bool answers) {
-    StepModel::BasisShare sum;
+    BasisShare sum;
     double whole = 0;
     for (std::size_t p = 0; p < pools.size(); ++p) {
       if (roles[p] == EngineRole::prefill && !prompts) continue;
@@ -256,6 +257,7 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
     const EngineTotals whole_run = sum_of(o.engine_total, at, at + options.engines);
     EngineExperts* experts = o.experts[at].get();
     pools.push_back(pool_json(built.pools[p], options, total, whole_run, window_s, query_tokens, experts));
+    pools.back()["outside_range"] = range_json(pool_outside(o, at, options.engines), whole_run.basis_sampled_s);
     if (experts) pools.back()["experts"] = experts_json(o, at, at + options.engines);
     memory.push_back(memory_json(built.pools[p]));
     whole_run_totals.push_back(whole_run);

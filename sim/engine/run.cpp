@@ -8,6 +8,7 @@
 
 #include "sim/base/output.hpp"
 #include "sim/engine/result.hpp"
+#include "sim/engine/result_range.hpp"
 
 namespace rackcast {
 
@@ -36,7 +37,9 @@ Metrics metrics_of_draw(const Scenario& central, const Catalog& catalog, int dra
   BuiltRun built = build_run(scenario, catalog, &traces);
   Recorder recorder({}, {});
   const std::unique_ptr<Network> network = make_network(scenario.network);
-  built.context.sim_seconds = Simulation(built.options, *built.load, *network, recorder).run().end_s;
+  const SimulationOutcome outcome = Simulation(built.options, *built.load, *network, recorder).run();
+  built.context.sim_seconds = outcome.end_s;
+  built.context.outside_range = outside_share(outcome);
   return metrics_of(recorder.statistics, built.context);
 }
 
@@ -80,11 +83,13 @@ Json run_scenario(const Scenario& scenario, const Catalog& catalog, const RunOpt
   const double simulation_s = seconds_since(simulation_start);
   recorder.close();
   built.context.sim_seconds = outcome.end_s;
+  built.context.outside_range = outside_share(outcome);
   if (outcome.refused > 0)
     built.notes.push_back(std::to_string(outcome.refused) + " requests were refused: they are longer than a rank's whole KV memory");
   if (outcome.finished_measured == 0) built.notes.push_back("no measured request ended: every figure is 0");
   if (recorder.event_trace && recorder.event_trace->truncated())
     built.notes.push_back(fmt::format("{} reached its limit of {} bytes and holds only the first part of its window", options.event_trace.path, options.event_trace.limit_bytes));
+  for (std::string& note : range_notes(built, outcome)) built.notes.push_back(std::move(note));
   const Metrics metrics = metrics_of(recorder.statistics, built.context);
   Json result;
   result["manifest"] = manifest_json(scenario, built, network->describe());

@@ -188,12 +188,11 @@ void ServingEngine::account(const StepTime& time) {
   }
   if (time.total_s <= time.host_s) return;  // nothing but posting
   if (totals_.iterations > basis_first && totals_.iterations % basis_every != 0) return;
-  const StepModel::BasisShare share = model_->basis_of(batch_);
+  const std::vector<OperatorCost> operators = model_->operators(batch_);
   totals_.basis_sampled_s += time.total_s;
-  totals_.basis.measured += share.measured * time.total_s;
-  totals_.basis.published += share.published * time.total_s;
-  totals_.basis.transferred += share.transferred * time.total_s;
-  totals_.basis.assumed += share.assumed * time.total_s;
+  totals_.basis.add(operators, time.total_s);
+  const double scale = time.total_s / seconds_of(operators);
+  for (const OperatorCost& op : operators) outside_.add(op.family, op.outside, scale * op.time_s);
 }
 
 double ServingEngine::busy_s(double now_s) const {
@@ -370,8 +369,7 @@ EngineTotals EngineTotals::minus(const EngineTotals& before) const {
   for (double StepTime::*part : {&StepTime::total_s, &StepTime::attention_s, &StepTime::moe_s, &StepTime::other_s,
                                  &StepTime::head_s, &StepTime::draft_s, &StepTime::host_s})
     d.parts.*part -= before.parts.*part;
-  using Share = StepModel::BasisShare;
-  for (double Share::*share : {&Share::measured, &Share::published, &Share::transferred, &Share::assumed})
+  for (double BasisShare::*share : {&BasisShare::measured, &BasisShare::published, &BasisShare::transferred, &BasisShare::assumed})
     d.basis.*share -= before.basis.*share;
   return d;
 }

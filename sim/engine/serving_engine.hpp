@@ -57,7 +57,7 @@ struct EngineTotals {
   double basis_sampled_s = 0;
   double eplb_slowdown_s = 0;         // step time that weights on their way took from the exchange of tokens
   double layered_collapsed_s = 0, layered_expected_s = 0;  // of sampled iterations: collapsed, and what layers should add up to
-  StepModel::BasisShare basis{};      // of the sampled time
+  BasisShare basis{};                 // of the sampled time
   EngineTotals minus(const EngineTotals& before) const;
 };
 
@@ -124,6 +124,7 @@ class ServingEngine {
   std::uint32_t index() const { return index_; }
   const EngineShape& shape() const { return shape_; }
   const EngineTotals& totals() const { return totals_; }
+  const RangeTally& outside() const { return outside_; }  // of the sampled time (totals().basis_sampled_s)
   // Iterations count when they begin, but of the one under way only what has passed is busy time.
   double busy_s(double now_s) const;
   EngineTotals totals_at(double now_s) const;
@@ -217,6 +218,7 @@ class ServingEngine {
   double slowest_gpu_ = 1;
   void slow(StepTime& time) const;
   EngineTotals totals_;
+  RangeTally outside_;
 };
 
 }  // namespace rackcast

@@ -123,6 +123,7 @@ SimulationOutcome Simulation::run() {
   outcome_.unfinished_measured = outcome_.arrivals_measured - outcome_.finished_measured - outcome_.lost_measured;
   for (const ServingEngine& engine : engines_) {
     outcome_.engine_total.push_back(engine.totals());
+    outcome_.engine_outside.push_back(engine.outside());
     outcome_.iterations += engine.totals().iterations;
     outcome_.preemptions += engine.totals().preemptions;
     for (std::uint32_t r = 0; r < engine.shape().ranks; ++r) outcome_.evicted_tokens += engine.kv(r).evicted_tokens();

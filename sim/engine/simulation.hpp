@@ -67,8 +67,11 @@ struct SimulationOutcome {
   std::uint64_t exchange_flows = 0;   // fidelity flow: messages between ranks
   std::vector<EngineTotals> engine_window;    // work inside the window, by engine
   std::vector<EngineTotals> engine_total;
+  std::vector<RangeTally> engine_outside;     // by engine, of the sampled time of the whole run
   std::vector<std::uint32_t> engine_rack, engine_first_gpu;
   KvTransferTotals transfer;          // inside the window
+  RangeTally transfer_outside;        // of the whole run, in moves instead of seconds
+  std::uint64_t transfer_moves = 0;
   std::vector<double> link_bytes;     // inside the window, by flows that ended, in the order of `links`
   std::vector<TopologyLink> links;
   std::vector<std::shared_ptr<EngineExperts>> experts;  // by engine; null: balanced routing

@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(few_points_are_cross_validated_one_by_one) {
   std::vector<FitPoint> points = products(false);
   points.resize(8);
   for (std::size_t i = 0; i < points.size(); ++i) points[i].time_s *= i % 2 ? 1.1 : 0.9;
-  BOOST_TEST(fit_family(product_form, points, {3, 1000, 4000, 4, 2, 0}, {.bootstraps = 20}).cross_validated_error > 0.01);
+  BOOST_TEST(fit_family(product_form, points, {3, 1000, 4000, 4, 2, 0}, {.bootstraps = 20}).range.cross_validated_error > 0.01);
 }
 
 BOOST_AUTO_TEST_CASE(too_few_points_are_joined_by_those_of_other_gpus_at_the_same_share_of_their_limits) {
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(published_tables_keep_their_bars) {
     add_siblings(chosen, all, name, specs);
     const CostFit fit = fit_costs(read_costs(catalog, name), name, chosen, {.bootstraps = 20, .largest_hbm_gbs = specs.at(name).hbm_bandwidth.value() / 1e9});
     BOOST_REQUIRE_EQUAL(fit.families.size(), 1);
-    BOOST_CHECK_MESSAGE(fit.families[0].cross_validated_error < bar, name << ' ' << family << ' ' << fit.families[0].cross_validated_error);
+    BOOST_CHECK_MESSAGE(fit.families[0].range.cross_validated_error < bar, name << ' ' << family << ' ' << fit.families[0].range.cross_validated_error);
     for (const FittedParameter& p : fit.families[0].parameters)
       if (p.name == "hbm_gbs") BOOST_TEST(p.value <= specs.at(name).hbm_bandwidth.value() / 1e9);
   }

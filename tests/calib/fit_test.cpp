@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(known_parameters_are_found_again) {
   BOOST_CHECK_CLOSE(fit.parameters[0].value, 5, 0.1);
   BOOST_CHECK_CLOSE(fit.parameters[1].value, 800, 0.1);
   BOOST_CHECK_CLOSE(fit.parameters[2].value, 4000, 0.1);
-  BOOST_CHECK_SMALL(fit.mean_error, 1e-4);
+  BOOST_CHECK_SMALL(fit.range.mean_error, 1e-4);
 }
 
 BOOST_AUTO_TEST_CASE(noise_widens_intervals_that_still_hold_the_truth) {
@@ -61,8 +61,46 @@ BOOST_AUTO_TEST_CASE(noise_widens_intervals_that_still_hold_the_truth) {
   BOOST_CHECK_LT(fit.parameters[1].lo, 800 * 1.03);
   BOOST_CHECK_GT(fit.parameters[1].hi, 800 * 0.97);
   BOOST_CHECK_GT(fit.parameters[1].hi, 1.005 * fit.parameters[1].lo);
-  BOOST_CHECK_GT(fit.cross_validated_error, 0.02);
-  BOOST_CHECK_LT(fit.cross_validated_error, 0.12);
+  BOOST_CHECK_GT(fit.range.cross_validated_error, 0.02);
+  BOOST_CHECK_LT(fit.range.cross_validated_error, 0.12);
+}
+
+BOOST_AUTO_TEST_CASE(a_fit_keeps_its_errors_and_what_its_points_spanned) {
+  std::vector<FitPoint> points = gemm_points(0.1);
+  const FamilyFit fit = fit_family(roofline_form, points, {10, 300, 1000, 1});
+  BOOST_TEST(fit.range.points == static_cast<int>(points.size()));
+  BOOST_CHECK_GT(fit.range.p90_error, fit.range.mean_error);
+  const AxisSpan &gflop = fit.range.spans[static_cast<std::size_t>(RangeAxis::gflop)], &mb = fit.range.spans[static_cast<std::size_t>(RangeAxis::mb)];
+  BOOST_CHECK_CLOSE(gflop.lo, 2 * 1.0 * 1536 * 4096 * 1e-9, 1e-9);
+  BOOST_CHECK_CLOSE(gflop.hi, 2 * 16384.0 * 7168 * 4096 * 1e-9, 1e-9);
+  BOOST_CHECK_CLOSE(mb.lo, (1536 * 4096 * 2 + 4096 * 2 + 1536 * 2) * 1e-6, 1e-9);
+  BOOST_TEST(!fit.range.spans[static_cast<std::size_t>(RangeAxis::ranks)].given());  // a matrix has none
+}
+
+BOOST_AUTO_TEST_CASE(judged_parameters_stay_and_stand_beside_their_error_on_the_points) {
+  std::vector<FitPoint> points = gemm_points(0);
+  for (FitPoint& p : points) p.time_s *= 1.1;
+  CostSpec prior;
+  prior.gpu = "h200";
+  CostFamily& family = prior.families["dense_bf16"];
+  family.form = "product";
+  for (const auto& [name, value] : {std::pair{"t0_us", 5.0}, {"mma_tflops", 800.0}, {"hbm_gbs", 4000.0}, {"p", 2.0}}) family.parameters[name] = {value, value, value, Basis::assumed, "us"};
+  const CostFit judged = judge_costs(prior, "h200", points, {.bootstraps = 20});
+  const CostFamily& out = judged.costs.families.at("dense_bf16");
+  BOOST_TEST(out.parameters.at("mma_tflops").value == 800);
+  BOOST_TEST(out.parameters.at("mma_tflops").source == "us");
+  BOOST_TEST_REQUIRE(out.range.has_value());
+  BOOST_CHECK_CLOSE(out.range->mean_error, 1 - 1 / 1.1, 1);
+  BOOST_CHECK_LT(out.range->cross_validated_error, 0.02);  // a fit would meet them
+  const AxisSpan& gflop = out.range->spans[static_cast<std::size_t>(RangeAxis::gflop)];
+  for (const FitPoint& p : points) BOOST_TEST(gflop.holds(p.flops * 1e-9));  // rounded outwards
+  for (FitPoint& p : points) p.time_s *= 1.3;
+  const CostFit off = judge_costs(judged.costs, "h200", points, {.bootstraps = 20});
+  BOOST_TEST(!off.costs.families.at("dense_bf16").range.has_value());
+  BOOST_TEST_REQUIRE(off.notes.size() == 1u);
+  BOOST_TEST(off.notes[0].find("no range written") != std::string::npos);
+  prior.families.clear();
+  BOOST_TEST(judge_costs(prior, "h200", points, {.bootstraps = 20}).costs.families.empty());
 }
 
 BOOST_AUTO_TEST_CASE(one_outlier_does_not_carry_the_fit_away) {
@@ -200,7 +238,7 @@ BOOST_AUTO_TEST_CASE(published_kernel_tables_fit_as_well_as_they_are_known_to) {
       if (p.family == family) chosen.push_back(p);
     const CostFit fit = fit_costs(read_costs(catalog, gpu), gpu, chosen, {.bootstraps = 20});
     BOOST_REQUIRE_EQUAL(fit.families.size(), 1);
-    BOOST_CHECK_MESSAGE(fit.families[0].cross_validated_error < bound, gpu << ' ' << family << ' ' << fit.families[0].cross_validated_error);
+    BOOST_CHECK_MESSAGE(fit.families[0].range.cross_validated_error < bound, gpu << ' ' << family << ' ' << fit.families[0].range.cross_validated_error);
   }
 }
 

@@ -26,7 +26,6 @@ struct LinearSteps final : StepModel {
     time.total_s = time.other_s + time.host_s;
     return time;
   }
-  BasisShare basis_of(std::span<const RankBatch>) const override { return {.assumed = 1}; }
   std::vector<OperatorCost> operators(std::span<const RankBatch>, const ExpertLoad&) const override { return {}; }
 };
 

@@ -11,7 +11,7 @@ export function runView(run: RunData): { element: HTMLElement; draw: () => void 
   const charts: Chart[] = [];
   const add = (chart: Chart | null): HTMLElement | null => { if (!chart) return null; charts.push(chart); return chart.element; };
   const cards = h("div", { class: "cards" }, ...headline.filter((k) => run.metrics[k] !== undefined && run.metrics[k] !== null).map((k) => card(run, k)));
-  const element = h("section", { class: "view" }, cards,
+  const element = h("section", { class: "view" }, cards, ...notes(run),
     add(times("Where a decode step spends its time", "Mean decode step of the run by operator group; the fill says where the number comes from.", run.decode_step)),
     add(times("Where a computed prompt token spends its time", "Prefill engine time per computed prompt token.", run.prefill_token)),
     ...engineCharts(run).map(add),
@@ -21,6 +21,13 @@ export function runView(run: RunData): { element: HTMLElement; draw: () => void 
     h("details", { class: "metrics" }, h("summary", {}, "Every metric with its definition"), table("Metrics", ["Metric", "Value", "Definition"],
       Object.entries(run.metrics).map(([k, v]) => [metric(k).label, shown(k, v), metric(k).about]), [false, true, false])));
   return { element, draw: () => charts.forEach((c) => c.draw()) };
+}
+
+// What the program says of the run besides its figures: what left the fitted range, what was refused.
+function notes(run: RunData): HTMLElement[] {
+  const lines = run.manifest["notes"];
+  if (!Array.isArray(lines) || lines.length === 0) return [];
+  return [h("ul", { class: "about", "aria-label": "Notes" }, ...lines.map((line) => h("li", {}, String(line))))];
 }
 
 function card(run: RunData, key: string): HTMLElement {

@@ -156,7 +156,8 @@ BOOST_AUTO_TEST_CASE(an_engine_over_two_nvlink_domains_pays_for_its_nics) {
 
 BOOST_AUTO_TEST_CASE(shares_by_basis_sum_to_one) {
   const StepContext c = context("deepseek-v4.1-flash", "b300", 8);
-  const auto share = make_step_model(c)->basis_of(batch(c, "16*6@64K"));
+  BasisShare share;
+  share.add(make_step_model(c)->operators(batch(c, "16*6@64K")), 1);
   BOOST_CHECK_CLOSE(share.measured + share.published + share.transferred + share.assumed, 1.0, 1e-9);
   BOOST_CHECK_GT(share.transferred, 0.5);
 }

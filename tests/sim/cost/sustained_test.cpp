@@ -17,7 +17,6 @@ class Fixed final : public StepModel {
     t.total_s = total_s_;
     return t;
   }
-  BasisShare basis_of(std::span<const RankBatch>) const override { return {}; }
   std::vector<OperatorCost> operators(std::span<const RankBatch>, const ExpertLoad&) const override { return {}; }
 
  private:

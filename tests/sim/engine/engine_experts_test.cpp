@@ -24,7 +24,6 @@ struct ExpertSteps final : StepModel {
     time.total_s = time.moe_s = 1e-3 * rows / (1 - load.link_taken);
     return time;
   }
-  BasisShare basis_of(std::span<const RankBatch>) const override { return {.assumed = 1}; }
   std::vector<OperatorCost> operators(std::span<const RankBatch>, const ExpertLoad&) const override { return {}; }
 };
 

@@ -25,7 +25,6 @@ struct GivenPhases final : StepModel {
   double collapsed_s = 1;
   StepTime step(std::span<const RankBatch>, const ExpertLoad&) const override { return {.total_s = collapsed_s, .moe_s = collapsed_s}; }
   StepPhases phases(std::span<const RankBatch>, const ExpertLoad&) const override { return given; }
-  BasisShare basis_of(std::span<const RankBatch>) const override { return {.assumed = 1}; }
   std::vector<OperatorCost> operators(std::span<const RankBatch>, const ExpertLoad&) const override { return {}; }
 };
 

@@ -179,7 +179,6 @@ struct TokenSteps final : StepModel {
     time.total_s = time.other_s = fixed_s + slowest;
     return time;
   }
-  BasisShare basis_of(std::span<const RankBatch>) const override { return {.assumed = 1}; }
   std::vector<OperatorCost> operators(std::span<const RankBatch>, const ExpertLoad&) const override { return {}; }
 };
 
