@@ -12,6 +12,6 @@ const Form collective_form{"collective",
                              return (theta[0] + theta[1] * x.ranks) * 1e-6 +
                                     (x.link_bytes + std::sqrt(x.link_bytes * theta[3] * 1e6)) / (theta[2] * 1e9);
                            },
-    {RangeAxis::link_mb, RangeAxis::ranks}};
+                           {RangeAxis::link_mb, RangeAxis::ranks}};
 
 }  // namespace rackcast::calib

@@ -58,7 +58,7 @@ CostRange written(CostRange range) {
   return range;
 }
 
-bool enough(const Form& form, const std::vector<FitPoint>& points) { return 2 * points.size() >= 3 * form.parameters.size(); }
+bool enough(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior) { return 2 * points.size() >= 3 * parameters_told(form, points, prior); }
 
 using Families = std::map<std::pair<std::string, std::string>, std::vector<FitPoint>>;  // by model and family
 
@@ -91,7 +91,7 @@ CostFit judge_costs(const CostSpec& prior, const std::string& gpu, const std::ve
       continue;
     }
     FamilyFit fit;
-    if (enough(form, members)) fit = fit_family(form, members, theta, options);
+    if (enough(form, members, theta)) fit = fit_family(form, members, theta, options);
     const double left_out = fit.range.cross_validated_error;
     fit.family = family, fit.model = model, fit.form = form.name;
     fit.range = range_of(form, members, theta);
@@ -109,7 +109,8 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
   for (const auto& [key, members] : families_of(points, gpu)) {
     const auto& [model, family] = key;
     const Form& form = form_of_family(family);
-    if (!enough(form, members)) {
+    const std::vector<double> start = prior_of(prior, form, family, model);
+    if (!enough(form, members, start)) {
       result.notes.push_back(fmt::format("{}: {} points only, prior kept", family, members.size()));
       continue;
     }
@@ -118,7 +119,7 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
       result.notes.push_back(fmt::format("{}: points of several forms, prior kept", family));
       continue;
     }
-    const FamilyFit fit = fit_family(form, members, prior_of(prior, form, family, model), options);
+    const FamilyFit fit = fit_family(form, members, start, options);
     if (fit.range.cross_validated_error > largest_error) {
       result.notes.push_back(fmt::format("{}: cross-validated error {:.0f}%, prior kept", family, 100 * fit.range.cross_validated_error));
       continue;

@@ -16,7 +16,7 @@ struct CostFit {
   std::vector<std::string> notes;  // families left at their prior, and why
 };
 
-// points of other GPUs are ignored. Families with fewer points than 1.5 for each parameter keep their prior.
+// points of other GPUs are ignored. Families with fewer points than 1.5 for each parameter that they tell keep their prior.
 CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vector<FitPoint>& points,
                   const FamilyFitOptions& options = {});
 

@@ -10,6 +10,6 @@ const Form exchange_form{"exchange",
                          [](const FitPoint& x, const double* theta) {
                            return (theta[0] + theta[1] * std::log2(x.ranks)) * 1e-6 + x.link_bytes / (theta[2] * 1e9);
                          },
-    {RangeAxis::link_mb, RangeAxis::ranks}};
+                         {RangeAxis::link_mb, RangeAxis::ranks}};
 
 }  // namespace rackcast::calib

@@ -100,6 +100,12 @@ bool earns_its_place(const Form& form, const std::vector<FitPoint>& points, cons
 
 }  // namespace
 
+std::size_t parameters_told(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior) {
+  std::size_t told = 0;
+  for (std::size_t k = 0; k < form.parameters.size(); ++k) told += nothing_depends(form, points, prior, k) ? 0 : 1;
+  return told;
+}
+
 CostRange range_of(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta) {
   std::vector<int> all(points.size());
   std::iota(all.begin(), all.end(), 0);

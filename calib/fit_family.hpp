@@ -34,6 +34,9 @@ struct FamilyFitOptions {
 // What the points span, and how the parameters theta meet them.
 CostRange range_of(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta);
 
+// Parameters that the points depend on at all.
+std::size_t parameters_told(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior);
+
 // prior: start values in the form's order; kept where the points do not decide.
 FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior,
                      const FamilyFitOptions& options = {});

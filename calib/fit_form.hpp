@@ -52,6 +52,8 @@ struct Form {
 };
 
 LaunchWork work_of(const FitPoint& point);
+// Tokens that the decode requests of a whole layer's point hold.
+inline double held_context(const FitPoint& p) { return p.fresh > 1 ? 0 : p.requests * p.context; }
 const Form& form_named(std::string_view name);
 // The form of a cost family: dense_fp8 -> roofline.
 const Form& form_of_family(std::string_view family);

@@ -24,7 +24,7 @@ constexpr FamilyForm family_forms[] = {
 }  // namespace
 
 // Rows: what a form counts in units. A fused layer reads and writes what it reduces, too.
-LaunchWork work_of(const FitPoint& p) { return launch_work(p.flops, p.bytes + p.reduce_bytes, p.link_bytes, p.ranks, p.units); }
+LaunchWork work_of(const FitPoint& p) { return launch_work(p.flops, p.bytes + p.reduce_bytes, p.link_bytes, p.ranks, p.units, held_context(p)); }
 
 const Form& form_named(std::string_view name) {
   for (const Form* form : forms)

@@ -6,7 +6,7 @@ namespace rackcast::calib {
 const Form linear_form{"linear",
                        {{"h0_us", 1e-6, 1, 1e5}, {"h1_us", 1e-6, 0.01, 1e3}},
                        [](const FitPoint& x, const double* theta) { return (theta[0] + theta[1] * x.units) * 1e-6; },
-    {RangeAxis::rows}};
+                       {RangeAxis::rows}};
 
 // One batch of KV descriptors: what a batch costs, descriptors (post + execute are one here), bytes at the link's rate. The
 // control messages of a hand-over (control_us) are no part of it.
@@ -15,6 +15,6 @@ const Form descriptor_form{"descriptors",
                            [](const FitPoint& x, const double* theta) {
                              return (theta[0] + theta[1] * x.units) * 1e-6 + x.link_bytes / (theta[2] * 1e9);
                            },
-    {RangeAxis::link_mb, RangeAxis::rows}};
+                           {RangeAxis::link_mb, RangeAxis::rows}};
 
 }  // namespace rackcast::calib

@@ -59,6 +59,7 @@ double FeatureMap::kv_bytes(const AttentionPattern& p, const Queries& q) const {
 void FeatureMap::compute(const RankBatch& b, Features& x) const {
   const double draft_rows = b.draft_requests * draft_tokens_;
   compute_rows(b, x.data());
+  x[decode_context_feature] = b.decode_context;
 
   const double decode_mean = b.decode_tokens > 0 ? b.decode_query_context / b.decode_tokens : 0;
   const Queries decode{b.decode_tokens, decode_mean, b.decode_requests, b.decode_context};

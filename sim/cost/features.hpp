@@ -16,7 +16,8 @@ constexpr int max_patterns = 6;
 constexpr int max_index_patterns = 4;
 enum PatternFeature { decode_pairs, decode_bytes, decode_queries, prefill_pairs, prefill_bytes, prefill_queries, pattern_width };
 enum IndexFeature { score_pairs, score_bytes, logit_bytes, index_width };
-constexpr int feature_count = row_features + max_patterns * pattern_width + max_index_patterns * index_width;
+constexpr int decode_context_feature = row_features + max_patterns * pattern_width + max_index_patterns * index_width;  // sum over decode requests
+constexpr int feature_count = decode_context_feature + 1;
 using Features = std::array<double, feature_count>;
 
 constexpr int pattern_feature(int pattern, PatternFeature f) { return row_features + pattern * pattern_width + f; }

@@ -239,6 +239,17 @@ class Builder {
     op.seconds_per = read_.value(family, "a1_us") * 1e-6;
     op.form.basis = read_.take_basis();
     op.gate = op.flops_of = op.bytes_of = feature_of(rows);
+    const double context_s = read_.value_or(family, "a2_us", 0) * 1e-12;  // a token of context
+    op.form.basis = std::max(op.form.basis, read_.take_basis());
+    if (context_s > 0) {
+      Operator by_context = op;
+      by_context.name = "layer composite, context";
+      by_context.shape = "a2 x tokens of context";
+      by_context.form.t0_s = 0;
+      by_context.seconds_per = context_s;
+      by_context.gate = by_context.flops_of = by_context.bytes_of = decode_context_feature;
+      add(std::move(by_context));
+    }
     add(std::move(op));
   }
 

@@ -57,8 +57,9 @@ struct Operator {
   }
   // One of its launches, as the points of a fit are counted.
   LaunchWork launch(const Features& x) const {
-    const double count = layers * std::max(1.0, launches), moved = bytes(x) / count;
-    return launch_work(flops(x) / count, link_ranks > 0 ? 0 : moved, link_ranks > 0 ? moved : 0, link_ranks, x[static_cast<std::size_t>(rows_of < 0 ? gate : rows_of)]);
+    const double count = layers * std::max(1.0, launches), moved = bytes(x) / count, rows = x[static_cast<std::size_t>(rows_of < 0 ? gate : rows_of)];
+    if (gate == decode_context_feature) return launch_work(0, 0, 0, 0, 0, rows);
+    return launch_work(flops(x) / count, link_ranks > 0 ? 0 : moved, link_ranks > 0 ? moved : 0, link_ranks, rows);
   }
   Basis basis(const Features& x) const {
     const double rows = x[static_cast<std::size_t>(gate)];

@@ -4,9 +4,11 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "calib/fit_costs.hpp"
 #include "calib/fit_import.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/recorded_data.hpp"
 
 using namespace rackcast;
 using namespace rackcast::calib;
@@ -148,4 +150,50 @@ BOOST_AUTO_TEST_CASE(points_of_other_models_and_families_are_left_alone) {
   p.family = "composite_selected";  // R1 selects nothing
   p.requests = p.fresh = 1;
   BOOST_CHECK_THROW(r1.explain(p), UserError);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_layer_costs_with_its_context_is_found_where_points_show_it_and_absent_where_not) {
+  const auto points = [](double a2, bool whole_forwards) {
+    std::vector<FitPoint> list;
+    for (const double requests : {1., 8., 32., 128., 256.})
+      for (const double context : {1024., 4096., 16384.}) {
+        FitPoint p;
+        p.gpu = "gb300", p.model = "m", p.family = "composite_selected", p.source = "test";
+        p.known_s = 60e-6, p.units = requests, p.fresh = 1;
+        if (!whole_forwards) p.requests = requests, p.context = context;
+        p.time_s = p.known_s + (5 + 0.05 * requests + a2 * requests * context * 1e-6) * 1e-6;
+        list.push_back(p);
+      }
+    return list;
+  };
+  CostSpec prior;
+  prior.gpu = "gb300";
+  const auto fitted = [&](const std::vector<FitPoint>& list) { return fit_costs(prior, "gb300", list, {.bootstraps = 30}).costs.models.at("m").families.at("composite_selected"); };
+  const CostFamily found = fitted(points(12, false));
+  BOOST_REQUIRE(found.parameters.contains("a2_us"));
+  BOOST_CHECK_CLOSE(found.parameters.at("a2_us").value, 12, 1);
+  BOOST_CHECK_CLOSE(found.range->spans[static_cast<std::size_t>(RangeAxis::context_mtok)].hi, 256 * 16384e-6, 0.1);
+  BOOST_TEST(!fitted(points(0, false)).parameters.contains("a2_us"));
+  BOOST_TEST(!fitted(points(0, true)).parameters.contains("a2_us"));
+  std::vector<FitPoint> few = points(0, true);
+  few.resize(3);  // two parameters that they tell
+  BOOST_TEST(fitted(few).parameters.contains("a1_us"));
+}
+
+// KERNELS' bar for whole attention layers, on every GPU that the published tables know.
+BOOST_AUTO_TEST_CASE(published_decode_layers_are_met_within_five_percent_when_left_out) {
+  const auto table = test_support::recorded_data("silicon/kernel_points.csv");
+  if (!table) return;
+  const std::vector<FitPoint> points = import_points(*table).points;
+  const ModelSpec model = read_yaml_as<ModelSpec>(catalog().find("models", "deepseek-v4-flash"), catalog().read_options({}, "models"));
+  for (const char* name : {"h100", "h200", "b200", "b300", "gb200", "gb300"}) {
+    const CostSpec costs = read_costs(catalog(), name);
+    std::vector<FitPoint> layers;
+    for (const FitPoint& p : points)
+      if (p.gpu == name && p.family.starts_with("composite")) layers.push_back(p);
+    explain_layers(layers, costs, model, read_yaml_as<GpuSpec>(catalog().find("gpus", name), catalog().read_options({}, "gpus")));
+    const CostFit fit = fit_costs(costs, name, layers, {.bootstraps = 20});
+    BOOST_TEST(fit.families.size() == 2u);
+    for (const FamilyFit& f : fit.families) BOOST_CHECK_MESSAGE(f.range.cross_validated_error < 0.05, name << ' ' << f.family << ' ' << f.range.cross_validated_error);
+  }
 }

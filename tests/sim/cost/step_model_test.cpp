@@ -162,6 +162,23 @@ BOOST_AUTO_TEST_CASE(shares_by_basis_sum_to_one) {
   BOOST_CHECK_GT(share.transferred, 0.5);
 }
 
+BOOST_AUTO_TEST_CASE(layers_that_select_cost_more_with_the_context_that_their_decode_requests_hold) {
+  StepContext with = context("deepseek-v4-flash", "gb300", 4);
+  StepContext without = with;
+  CostFamily& family = without.costs.models.at("deepseek-v4-flash").families.at("composite_selected");
+  const double a2_us = family.parameters.at("a2_us").value;
+  BOOST_REQUIRE_GT(a2_us, 1);
+  family.parameters.erase("a2_us");
+  double selecting = 0;
+  for (const LayerGroup& g : with.model.layers) selecting += g.attends == Attends::selected ? g.count : 0;
+  BOOST_REQUIRE_GT(selecting, 0);
+  const auto more_us = [&](const char* text) { return (total(with, text) - total(without, text)) * 1e6; };
+  BOOST_CHECK_CLOSE(more_us("16*1@64K"), selecting * a2_us * 16 * 65536e-6, 0.01);
+  BOOST_CHECK_CLOSE(more_us("32*1@64K"), 2 * more_us("16*1@64K"), 0.01);
+  BOOST_CHECK_CLOSE(more_us("16*4@64K"), more_us("16*1@64K"), 0.01);  // the requests', not the queries'
+  BOOST_CHECK_SMALL(more_us("8192@64Kc"), 1e-6);                       // prompts have none
+}
+
 BOOST_AUTO_TEST_CASE(fused_kernels_speed_up_steps_of_few_tokens_and_leave_others_alone) {
   StepContext c = context("deepseek-v4.1-flash", "b300", 4);
   c.tensor_parallel = true;
