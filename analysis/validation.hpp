@@ -58,9 +58,9 @@ std::optional<double> rank_agreement(const std::vector<ValidationItem>& items);
 
 // What a prediction's error is known to depend on.
 struct RunKind {
-  bool speculation_said = false;  // by the row itself
   std::string_view framework;     // trtllm, sglang, vllm; empty: any
-  double waited = 0;              // predicted share of a request's time before its first token
+  bool disaggregated = false;
+  double users = 0;               // at once
 };
 
 // Widens an item's band (of parameter draws) to what predictions of published runs of its kind missed: software of another

@@ -18,9 +18,11 @@ if [ ! -e "$simgrid/lib/libsimgrid.so" ]; then
   (cd "$work" && "${apt[@]}" source --download-only simgrid && tar xf simgrid_*.orig.tar.* && tar xf simgrid_*.debian.tar.* debian/copyright)
   cmake -S "$(echo "$work"/simgrid-*/)" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_DISABLE_FIND_PACKAGE_Boost_context=ON \
     -Denable_smpi=OFF -Denable_ns3=OFF -Denable_python=OFF -Denable_java=OFF -Denable_msg=OFF -Denable_fortran=OFF -Denable_lto=OFF
-  cmake --build "$work/build" --target simgrid
-  cmake --install "$work/build" --prefix "$simgrid" --strip
-  cp "$work/debian/copyright" "$simgrid/copyright"
+  cmake --build "$work/build" --target simgrid graphicator  # its install takes the tool along
+  rm -rf "$simgrid.part"
+  cmake --install "$work/build" --prefix "$simgrid.part" --strip
+  cp "$work/debian/copyright" "$simgrid.part/copyright"
+  rm -rf "$simgrid" && mv "$simgrid.part" "$simgrid"  # whole or not at all
 fi
 
 licences="$work/licences"

@@ -122,11 +122,6 @@ double waited_s(const PublishedScenario& scenario, double tpot_s) {
   return scenario.front_end_s + scenario.waited_iterations * tpot_s * scenario.tokens_per_iteration;
 }
 
-double waited_share(const PublishedScenario& scenario, double ttft_s, double end_to_end_s, double tpot_s) {
-  const double wait_s = waited_s(scenario, tpot_s);
-  return (ttft_s + wait_s) / std::max(1e-9, end_to_end_s + wait_s);
-}
-
 PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
   PublishedScenario result;
   const std::string model = model_of(row), rack = rack_of(row.gpu);

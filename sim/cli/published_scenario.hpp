@@ -20,8 +20,6 @@ struct PublishedScenario {
 
 // Of a request, from the mean time between tokens of its run.
 double waited_s(const PublishedScenario& scenario, double tpot_s);
-// Share of a request's time before its first token, with that wait, from the means of its run.
-double waited_share(const PublishedScenario& scenario, double ttft_s, double end_to_end_s, double tpot_s);
 
 // The row must have been completed (analysis/recipes.hpp).
 PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog);

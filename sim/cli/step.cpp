@@ -89,7 +89,7 @@ RangeTally outside_of(const std::vector<OperatorCost>& operators) {
 
 std::string range_note(const RangeTally& outside, double whole_s) {
   if (outside.families().empty()) return {};
-  return fmt::format("{:.1f}% of the step is in launches outside what the cost file was fitted on: {}", 100 * outside.seconds() / whole_s, outside.text(whole_s));
+  return fmt::format("{:.1f}% of the step is in launches outside what the cost file was fitted on: {}", 100 * outside.share_of(whole_s), outside.text(whole_s));
 }
 
 nlohmann::ordered_json as_json(const StepTime& t, double tokens, const std::vector<OperatorCost>& operators) {

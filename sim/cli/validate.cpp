@@ -43,7 +43,8 @@ struct ValidateOptions {
 struct Job {
   RunRequest request;
   std::vector<std::pair<std::size_t, std::string>> items;  // index into the suite's items, metric of the run
-  bool published = false, speculation_said = false;       // a row of a table
+  bool published = false, disaggregated = false;          // a row of a table
+  double users = 0;
   std::string framework{};
   PublishedScenario waits{};  // its waits outside the run
 };
@@ -72,9 +73,9 @@ ValidationItem step_item(const StepFigure& f, const Catalog& catalog) {
     const auto model = make_step_model(context);
     item.predicted = part_of(model->step(ranks), f.part);
     const std::vector<OperatorCost> operators = model->operators(ranks);
-    double outside_s = 0;
-    for (const OperatorCost& op : operators) outside_s += op.outside.empty() ? 0 : op.time_s;
-    item.note = range_remark(outside_s / seconds_of(operators));
+    RangeTally outside;
+    for (const OperatorCost& op : operators) outside.add(op.family, op.outside, op.time_s);
+    item.note = range_remark(outside.share_of(seconds_of(operators)));
   } catch (const UserError& error) {
     item.refused = error.what();
   }
@@ -132,9 +133,7 @@ void add_rows(std::vector<PublishedRow> rows, const std::vector<std::string>& fi
   rows = without_duplicates(std::move(rows));
   std::vector<std::string> notes;
   notes.reserve(rows.size());
-  std::vector<bool> said;
   for (PublishedRow& row : rows) {
-    said.push_back(row.draft_tokens.has_value());
     notes.push_back(complete_row(row, recipes));
   }
   settle_speculation(rows, recipes);
@@ -152,7 +151,8 @@ void add_rows(std::vector<PublishedRow> rows, const std::vector<std::string>& fi
     if (options.draws > 0) job.request.sets.push_back(fmt::format("uncertainty={}", options.draws));
     job.waits = scenario;
     job.published = true;
-    job.speculation_said = said[i];
+    job.disaggregated = row.disaggregated;
+    job.users = row.concurrency;
     job.framework = row.framework;
     const std::vector<std::string> tags{"gpu=" + row.gpu, row.disaggregated ? "mode=disagg" : "mode=agg", row.concurrency >= 256 ? "load=high" : "load=low", "model=" + row.model};
     const auto figure = [&](const char* metric, const char* of_run, const std::optional<double>& published) {
@@ -216,8 +216,7 @@ void run_jobs(const std::vector<Job>& jobs, const ValidateOptions& options, cons
           if (*value) **value += wait_s;
       }
       if (!jobs[i].published) continue;
-      const double waited = waited_share(jobs[i].waits, get("ttft_mean_s").value_or(0), get("e2e_mean_s").value_or(0), get("tpot_mean_s").value_or(0));
-      add_model_error(item, {jobs[i].speculation_said, jobs[i].framework, waited});
+      add_model_error(item, {jobs[i].framework, jobs[i].disaggregated, jobs[i].users});
     }
 }
 

@@ -74,9 +74,7 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
   std::vector<std::size_t> row_of;
   std::vector<PublishedScenario> scenarios;
   scenarios.reserve(rows.size());
-  std::vector<bool> said;
   for (PublishedRow& row : rows) {
-    said.push_back(row.draft_tokens.has_value());
     complete_row(row, recipes);
     scenarios.push_back(scenario_of(row, catalog));
     if (!scenarios.back().refused.empty()) {
@@ -104,7 +102,6 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
     const std::string remark = range_remark(number("outside_range").value_or(0));
     const std::string note = scenario.note + (scenario.note.empty() || remark.empty() ? "" : "; ") + remark;
     const double tpot_s = number("tpot_mean_s").value_or(0);
-    const double waited = waited_share(scenario, number("ttft_mean_s").value_or(0), number("e2e_mean_s").value_or(0), tpot_s);
     for (const auto& pair : metrics) {
       const std::string metric = pair.first, of_run = pair.second;
       const double wait_s = metric == "ttft" ? waited_s(scenario, tpot_s) : 0;
@@ -113,7 +110,7 @@ int predict_runs(const std::string& planned, const std::vector<Recipe>& recipes,
       if (!item.predicted) continue;
       for (std::optional<double>* value : {&item.predicted, &item.lo, &item.hi})
         if (*value) **value += wait_s;
-      add_model_error(item, {said[row_of[i]], row.framework, waited});
+      add_model_error(item, {row.framework, row.disaggregated, static_cast<double>(row.concurrency)});
       const auto text = [](const std::optional<double>& v) { return v ? fmt::format("{:.9g}", *v) : std::string(); };
       fmt::print("{},{},{:.9g},{},{},{},{},{},{:.6g},{}\n", row.id, metric, *item.predicted, text(item.lo), text(item.hi), row.gpu, s.model.name,
                  s.model.layer_count(), s.deployment.speculation.acceptance_length, quoted(note));

@@ -53,7 +53,7 @@ RangeTally::Family& RangeTally::of(std::string_view name) {
 void RangeTally::add(std::string_view family, const std::vector<RangeExit>& exits, double seconds) {
   if (exits.empty()) return;
   Family& f = of(family);
-  f.seconds += seconds;
+  f.seconds += std::max(0.0, seconds);
   for (const RangeExit& e : exits) {
     const auto i = static_cast<std::size_t>(e.axis);
     f.reached[i].widen(e.value);
@@ -79,6 +79,8 @@ double RangeTally::seconds() const {
   for (const Family& f : families_) sum += f.seconds;
   return sum;
 }
+
+double RangeTally::share_of(double whole_s) const { return whole_s > 0 ? std::min(1.0, seconds() / whole_s) : 0; }
 
 std::string RangeTally::text(double whole_s) const {
   std::vector<const Family*> order;

@@ -61,6 +61,7 @@ class RangeTally {
   void add(const RangeTally& other);
   const std::vector<Family>& families() const { return families_; }
   double seconds() const;
+  double share_of(double whole_s) const;  // 0 to 1: composites may take time back from a step
   // "dense_fp4 9.1% (mb 0.31 to 0.5; fitted 0.9 to 120), ...", most time first; shares of whole_s. Empty: nothing left its range.
   std::string text(double whole_s) const;
 

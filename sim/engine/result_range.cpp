@@ -37,7 +37,7 @@ RangeTally pool_outside(const SimulationOutcome& o, std::size_t first, std::size
 double outside_share(const SimulationOutcome& o) {
   double outside_s = 0, busy_s = 0;  // engines are sampled unequally: each stands for its own time
   for (std::size_t e = 0; e < o.engine_total.size(); ++e) {
-    outside_s += share(o.engine_outside[e].seconds(), o.engine_total[e].basis_sampled_s) * o.engine_total[e].busy_s;
+    outside_s += o.engine_outside[e].share_of(o.engine_total[e].basis_sampled_s) * o.engine_total[e].busy_s;
     busy_s += o.engine_total[e].busy_s;
   }
   return share(outside_s, busy_s);
@@ -55,12 +55,12 @@ std::vector<std::string> range_notes(const BuiltRun& built, const SimulationOutc
     const RangeTally tally = pool_outside(o, at, engines);
     if (!tally.families().empty())
       notes.push_back(fmt::format("{}: {:.1f}% of its time is in launches outside what the cost file was fitted on: {}", built.pools[p].name,
-                                  100 * share(tally.seconds(), sampled_s(o, at, engines)), tally.text(sampled_s(o, at, engines))));
+                                  100 * tally.share_of(sampled_s(o, at, engines)), tally.text(sampled_s(o, at, engines))));
     at += engines;
   }
   const double moves = static_cast<double>(o.transfer_moves);
   if (!o.transfer_outside.families().empty())
-    notes.push_back(fmt::format("{:.1f}% of hand-overs are outside what the cost file was fitted on: {}", 100 * share(o.transfer_outside.seconds(), moves),
+    notes.push_back(fmt::format("{:.1f}% of hand-overs are outside what the cost file was fitted on: {}", 100 * o.transfer_outside.share_of(moves),
                                 o.transfer_outside.text(moves)));
   return notes;
 }

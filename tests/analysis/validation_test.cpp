@@ -90,35 +90,35 @@ BOOST_AUTO_TEST_CASE(the_table_says_which_bounds_are_missed_and_why_rows_are_ref
 
 BOOST_AUTO_TEST_CASE(a_band_is_the_wider_of_the_draws_and_what_predictions_of_its_kind_missed) {
   ValidationItem narrow = item("a", "tpot", 10, 10.0);
-  const RunKind said{.speculation_said = true, .framework = "trtllm"}, unsaid_kind{.framework = "trtllm"};
-  add_model_error(narrow, said);
+  const RunKind few{.framework = "vllm", .disaggregated = false, .users = 16}, many{.framework = "vllm", .disaggregated = false, .users = 17};
+  add_model_error(narrow, few);
   BOOST_TEST(!narrow.lo.has_value());  // no draws, no band
   narrow.lo = narrow.hi = 10.0;
-  ValidationItem wide = narrow, unsaid = narrow;
+  ValidationItem wide = narrow, crowded = narrow;
   wide.lo = 2.0;
   wide.hi = 30.0;
-  add_model_error(narrow, said);
-  add_model_error(wide, said);
-  add_model_error(unsaid, unsaid_kind);
+  add_model_error(narrow, few);
+  add_model_error(wide, few);
+  add_model_error(crowded, many);
   BOOST_TEST(*narrow.lo < 10.0);
   BOOST_TEST(*narrow.hi > 10.0);
   BOOST_TEST(*wide.lo == 2.0);  // what was missed holds the parameters' error: it is not added to it
   BOOST_TEST(*wide.hi == 30.0);
-  BOOST_TEST(*unsaid.lo < *narrow.lo);  // a row that may have run with drafts is less certain
+  BOOST_TEST(*crowded.hi > *narrow.hi);  // the next kind: more users wait for one another
   ValidationItem step = item("b", "step", 10, 10.0);
   step.lo = 9.0;
   step.hi = 11.0;
-  add_model_error(step, said);
+  add_model_error(step, few);
   BOOST_TEST(*step.lo == 9.0);
 }
 
 BOOST_AUTO_TEST_CASE(a_band_never_leaves_its_prediction_out_and_knows_frameworks_apart) {
-  for (const double waited : {0.0, 0.15, 0.5}) {
+  for (const double users : {64.0, 1024.0}) {
     ValidationItem steady = item("a", "ttft", 10, 10.0);
     steady.lo = steady.hi = 10.0;
     ValidationItem other = steady;
-    add_model_error(steady, {.framework = "trtllm", .waited = waited});
-    add_model_error(other, {.framework = "sglang", .waited = waited});
+    add_model_error(steady, {.framework = "trtllm", .disaggregated = true, .users = users});
+    add_model_error(other, {.framework = "sglang", .disaggregated = true, .users = users});
     BOOST_TEST(*steady.lo <= 10.0);
     BOOST_TEST(*steady.hi >= 10.0);
     BOOST_TEST(*other.hi > *steady.hi);  // kernels compiled while users wait

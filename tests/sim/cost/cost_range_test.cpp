@@ -72,6 +72,10 @@ BOOST_AUTO_TEST_CASE(what_left_is_added_up_by_family_and_told_most_time_first) {
   BOOST_TEST(one.seconds() == 8);
   BOOST_TEST(one.text(80) == "b 7.5% (mb 40, fitted 2 to 20), a 2.5% (gflop 0.25 to 0.5, fitted 1 to 10)");
   BOOST_TEST(RangeTally{}.text(1).empty());
+  BOOST_TEST(one.share_of(80) == 0.1);
+  BOOST_TEST(one.share_of(4) == 1);  // a composite took time back from the whole
+  one.add("a", range.exits(launch_work(0.5e9, 5e6)), -100);
+  BOOST_TEST(one.seconds() == 8);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_inside_every_range_has_nothing_to_say_and_one_outside_names_its_matrices) {
