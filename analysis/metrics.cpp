@@ -54,7 +54,7 @@ const std::vector<MetricDefinition>& metric_definitions() {
       {"lane_demand_tok_s_gpu", "tok/s/GPU", "what the lanes would ask of a server without latency", false},
       {"achieved_of_demand", "", "total_tok_s_gpu / lane_demand_tok_s_gpu", false},
       {"sim_seconds", "s", "simulated time, warm-up included", false},
-      {"outside_range", "", "share of the engines' time in launches outside what their cost file was fitted on", false},
+      {"outside_range", "", "share of the engines' time in launches outside the range of their cost file's points", false},
   };
   return table;
 }

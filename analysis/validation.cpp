@@ -171,7 +171,7 @@ Json validation_json(const std::vector<ValidationSuite>& suites) {
     for (const ValidationItem& item : suite.items)
       items.push_back({{"id", item.id}, {"metric", item.metric}, {"published", item.published}, {"predicted", optional(item.predicted)},
                        {"lo", optional(item.lo)}, {"hi", optional(item.hi)}, {"fitted", item.fitted},
-                       {"refused", item.refused.empty() ? Json(nullptr) : Json(item.refused)}, {"note", item.note}, {"citation", item.citation}});
+                       {"refused", item.refused.empty() ? Json(nullptr) : Json(item.refused)}, {"note", item.note}, {"citation", item.citation}, {"outside_range", item.outside_range}});
     Json bounds = Json::array();
     for (const BoundCheck& c : check_bounds(suite))
       bounds.push_back({{"metric", c.bound.metric}, {"tags", c.bound.tags}, {"items", c.items}, {"median_abs_err", c.median}, {"coverage", c.coverage},
@@ -201,6 +201,11 @@ std::string validation_table(const std::vector<ValidationSuite>& suites) {
       if (c.bound.coverage > 0) text += fmt::format(" coverage {:.0f}% (bound {:.0f}%)", 100 * c.coverage, 100 * c.bound.coverage);
       text += "\n";
     }
+    int outside = 0;
+    double most = 0;
+    for (const ValidationItem& item : suite.items)
+      if (item.predicted && item.outside_range > 0) ++outside, most = std::max(most, item.outside_range);
+    if (outside > 0) text += fmt::format("  outside the range of the cost files' points: {} figures, {:.0f}% of their time at most\n", outside, 100 * most);
     constexpr std::size_t few = 40;
     if (suite.items.size() <= few) {
       text += fmt::format("  {:<34} {:<16} {:>12} {:>12} {:>8}  {}\n", "figure", "metric", "published", "predicted", "error", "");

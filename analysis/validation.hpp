@@ -22,6 +22,7 @@ struct ValidationItem {
   std::string note;                  // what was assumed
   std::vector<std::string> tags;     // what a bound selects by: gpu=gb300, mode=disagg, load=high
   double spread = run_to_run_spread; // of the published figure from run to run
+  double outside_range = 0;          // share of its time in launches outside the range of the cost file's points
 };
 
 // An error that a suite promises: median over the unfitted items of a metric that have every tag.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 namespace rackcast::calib {
 
@@ -60,6 +61,10 @@ CostRange written(CostRange range) {
 
 bool enough(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior) { return 2 * points.size() >= 3 * parameters_told(form, points, prior); }
 
+bool of_several_forms(const std::vector<FitPoint>& points) {
+  return std::any_of(points.begin(), points.end(), [&](const FitPoint& p) { return p.form != points.front().form; });
+}
+
 using Families = std::map<std::pair<std::string, std::string>, std::vector<FitPoint>>;  // by model and family
 
 Families families_of(const std::vector<FitPoint>& points, const std::string& gpu) {
@@ -79,8 +84,12 @@ CostFit judge_costs(const CostSpec& prior, const std::string& gpu, const std::ve
     const bool named = model.empty() || result.costs.models.count(model) > 0;
     auto& home = model.empty() || !named ? result.costs.families : result.costs.models[model].families;
     const auto out = home.find(family);
-    if (!named || out == home.end() || (!members.front().form.empty() && members.front().form != out->second.form)) {
-      result.notes.push_back(fmt::format("{}: not in the cost file, or of another form", family));
+    if (!named || out == home.end()) {
+      result.notes.push_back(fmt::format("{}: not in the cost file", family));
+      continue;
+    }
+    if (of_several_forms(members) || (!members.front().form.empty() && members.front().form != out->second.form)) {
+      result.notes.push_back(fmt::format("{}: points of another form than the cost file's", family));
       continue;
     }
     std::vector<double> theta;
@@ -90,15 +99,19 @@ CostFit judge_costs(const CostSpec& prior, const std::string& gpu, const std::ve
       result.notes.push_back(fmt::format("{}: the cost file lacks parameters of form {}", family, form.name));
       continue;
     }
-    FamilyFit fit;
-    if (enough(form, members, theta)) fit = fit_family(form, members, theta, options);
-    const double left_out = fit.range.cross_validated_error;
-    fit.family = family, fit.model = model, fit.form = form.name;
-    fit.range = range_of(form, members, theta);
-    fit.range.cross_validated_error = left_out;
-    out->second.range.reset();
-    if (fit.range.mean_error > largest_error) result.notes.push_back(fmt::format("{}: the parameters are {:.0f}% off these points: no range written", family, 100 * fit.range.mean_error));
-    else out->second.range = written(fit.range);
+    FamilyFit fit{.gpu = gpu, .model = model, .family = family, .form = std::string(form.name), .parameters = {}, .range = range_of(form, members, theta),
+                  .median_error = median_error(form, members, theta), .source = {}, .basis = members.front().basis};
+    for (std::size_t k = 0; k < theta.size(); ++k) fit.parameters.push_back({std::string(form.parameters[k].name), theta[k], theta[k], theta[k], "kept"});
+    if (!std::isfinite(fit.range.mean_error)) {
+      result.notes.push_back(fmt::format("{}: its parameters give these points no time", family));
+      continue;
+    }
+    std::optional<CostRange>& range = out->second.range;
+    const bool told = enough(form, members, theta), near = fit.range.mean_error <= largest_error;
+    if (told) fit.range.cross_validated_error = fit_family(form, members, theta, options).range.cross_validated_error;
+    if (told && near) range = written(fit.range);
+    else result.notes.push_back(fmt::format("{}: {}; its range stays as it was", family, near ? fmt::format("{} points are too few for a range", members.size())
+                                                                                             : fmt::format("the parameters are {:.0f}% off these points", 100 * fit.range.mean_error)));
     result.families.push_back(std::move(fit));
   }
   return result;
@@ -115,7 +128,7 @@ CostFit fit_costs(const CostSpec& prior, const std::string& gpu, const std::vect
       continue;
     }
     const std::string& named = members.front().form;
-    if (std::any_of(members.begin(), members.end(), [&](const FitPoint& p) { return p.form != named; })) {
+    if (of_several_forms(members)) {
       result.notes.push_back(fmt::format("{}: points of several forms, prior kept", family));
       continue;
     }

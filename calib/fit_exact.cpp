@@ -90,7 +90,7 @@ const Sources::value_type& best_of(const Sources& sources) {
   return *std::max_element(sources.begin(), sources.end(), [&](const auto& a, const auto& b) { return worth(a) < worth(b); });
 }
 
-ExactFit fit_one(CostSpec& costs, const std::string& family, const std::vector<const FitPoint*>& points, const std::vector<double>& theta) {
+ExactFit fit_one(CostSpec& costs, const std::string& family, const std::vector<const FitPoint*>& points, const std::vector<double>& theta, bool same_form) {
   ExactFit fit{.family = family};
   const Form& form = form_of_family(family);
   const CostParameter* cache = costs.find(family, "l2_gbs");
@@ -120,19 +120,26 @@ ExactFit fit_one(CostSpec& costs, const std::string& family, const std::vector<c
     fit.form_error /= fit.inner;
   }
   fit.written = fit.inner > 0 && fit.interpolated_error < fit.form_error;
-  costs.families[family].exact = fit.written ? std::move(curves) : std::vector<ExactCurve>{};
+  std::vector<ExactCurve>& known = costs.families[family].exact;
+  if (!same_form) known.clear();
+  if (!fit.written) return fit;
+  for (ExactCurve& curve : curves) {
+    std::erase_if(known, [&](const ExactCurve& old) { return old.shape == curve.shape; });
+    known.push_back(std::move(curve));
+  }
+  std::sort(known.begin(), known.end(), [](const ExactCurve& a, const ExactCurve& b) { return a.shape < b.shape; });
   return fit;
 }
 
 }  // namespace
 
-std::vector<ExactFit> fit_exact(CostSpec& costs, const std::string& gpu, const std::vector<FitPoint>& points) {
+std::vector<ExactFit> fit_exact(CostSpec& costs, const std::string& gpu, const std::vector<FitPoint>& points, bool same_form) {
   std::map<std::string, std::vector<const FitPoint*>> families;
   for (const FitPoint& p : points)
     if (p.gpu == gpu && p.model.empty() && p.exact != ExactShape{} && p.basis != Basis::transferred && (exact_matrices(p.family) || exact_layers(p.family))) families[p.family].push_back(&p);
   std::vector<ExactFit> fits;
   for (const auto& [family, members] : families)
-    if (const auto theta = parameters_of(costs, family)) fits.push_back(fit_one(costs, family, members, *theta));
+    if (const auto theta = parameters_of(costs, family)) fits.push_back(fit_one(costs, family, members, *theta, same_form));
   return fits;
 }
 

@@ -19,7 +19,9 @@ struct ExactFit {
 };
 
 // Writes the families' exact points into `costs`, in place of those they had, or removes them where they are worse than the
-// form. Points scaled from other GPUs are not exact. Of several sources of one shape the best basis counts, then the most points.
-std::vector<ExactFit> fit_exact(CostSpec& costs, const std::string& gpu, const std::vector<FitPoint>& points);
+// form. same_form: the parameters are those that the file's curves are ratios to, so that curves of other shapes stay, and all
+// where the form is better. Points scaled from other GPUs are not exact. Of several sources of one shape the best basis counts,
+// then the most points.
+std::vector<ExactFit> fit_exact(CostSpec& costs, const std::string& gpu, const std::vector<FitPoint>& points, bool same_form = false);
 
 }  // namespace rackcast::calib

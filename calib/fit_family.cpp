@@ -27,6 +27,12 @@ double percentile(std::vector<double> values, double share) {
   return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
+std::vector<double> all_errors(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta) {
+  std::vector<int> all(points.size());
+  std::iota(all.begin(), all.end(), 0);
+  return errors(form, points, all, theta);
+}
+
 // Point i belongs to fold i mod folds after a seeded shuffle.
 double cross_validated(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& start,
                        const std::vector<bool>& fixed, const FamilyFitOptions& options) {
@@ -106,10 +112,10 @@ std::size_t parameters_told(const Form& form, const std::vector<FitPoint>& point
   return told;
 }
 
+double median_error(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta) { return percentile(all_errors(form, points, theta), 0.5); }
+
 CostRange range_of(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta) {
-  std::vector<int> all(points.size());
-  std::iota(all.begin(), all.end(), 0);
-  const std::vector<double> found = errors(form, points, all, theta);
+  const std::vector<double> found = all_errors(form, points, theta);
   CostRange range;
   range.points = static_cast<int>(points.size());
   range.mean_error = mean(found);
@@ -169,10 +175,9 @@ FamilyFit fit_family(const Form& form, const std::vector<FitPoint>& points, cons
     theta[dropped] = prior[dropped];
   }
 
-  const std::vector<double> found = errors(form, points, all, theta);
   fit.range = range_of(form, points, theta);
   fit.range.cross_validated_error = cross_validated(form, points, theta, fixed, options);
-  fit.median_error = percentile(found, 0.5);
+  fit.median_error = median_error(form, points, theta);
   for (std::size_t k = 0; k < prior.size(); ++k)
     fit.parameters.push_back({std::string(form.parameters[k].name), theta[k], std::min(theta[k], percentile(draws[k], 0.1)),
                               std::max(theta[k], percentile(draws[k], 0.9)), fixed[k] ? reasons[k] : ""});

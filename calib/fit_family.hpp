@@ -33,6 +33,7 @@ struct FamilyFitOptions {
 
 // What the points span, and how the parameters theta meet them.
 CostRange range_of(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta);
+double median_error(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& theta);
 
 // Parameters that the points depend on at all.
 std::size_t parameters_told(const Form& form, const std::vector<FitPoint>& points, const std::vector<double>& prior);

@@ -37,9 +37,10 @@ std::vector<std::string> add_siblings(std::vector<FitPoint>& own, const std::vec
   const GpuSpec& to = specs.at(gpu);
   for (const auto& [family, count] : counts) {
     if (count >= 2 * form_of_family(family).parameters.size() || compute_rate(to, family) <= 0) continue;
-    helped.push_back(family);
+    const std::size_t before = own.size();
     for (const FitPoint& p : all)
       if (p.family == family && p.gpu != gpu && compute_rate(specs.at(p.gpu), family) > 0) own.push_back(scaled(p, specs.at(p.gpu), to));
+    if (own.size() > before) helped.push_back(family);
   }
   return helped;
 }

@@ -59,9 +59,10 @@ calib::CostFit fit_all(const FitOptions& o, const std::string& gpu, std::vector<
   }
   const std::vector<std::string> helped = calib::add_siblings(kernels, points, gpu, specs);
   const CostSpec prior = read_costs(catalog, o.prior.empty() ? gpu : o.prior);
+  if (prior.gpu != gpu) throw UserError(fmt::format("--prior {} is about GPU {}, the points are of {}: copy it, and change its gpu and the bases of what it says", o.prior, prior.gpu, gpu));
   const auto fit_or_judge = o.keep_parameters ? calib::judge_costs : calib::fit_costs;
   calib::CostFit fit = fit_or_judge(prior, gpu, kernels, options);
-  fit.exact = calib::fit_exact(fit.costs, gpu, kernels);
+  fit.exact = calib::fit_exact(fit.costs, gpu, kernels, o.keep_parameters);
   for (const std::string& family : helped) fit.notes.push_back(family + ": few points of this GPU; those of others joined, scaled by the specifications");
   if (!o.keep_parameters) calib::describe_host(fit, kernels, hidden_steps);
   for (const std::string& name : models)
@@ -111,8 +112,8 @@ double bar_of(const std::string& family) {
 void print_table(const std::string& gpu, const calib::CostFit& fit) {
   fmt::print("{}\n{:<28} {:>6} {:>8} {:>8} {:>8} {:>8}  {}\n", gpu, "family", "points", "mean", "median", "p90", "cv mean", "bar");
   for (const calib::FamilyFit& f : fit.families)
-    fmt::print("{:<28} {:>6} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>7.1f}%  {}\n", f.family, f.range.points, 100 * f.range.mean_error, 100 * f.median_error,
-               100 * f.range.p90_error, 100 * f.range.cross_validated_error,
+    fmt::print("{:<28} {:>6} {:>7.1f}% {:>7.1f}% {:>7.1f}% {:>8}  {}\n", f.family, f.range.points, 100 * f.range.mean_error, 100 * f.median_error,
+               100 * f.range.p90_error, f.range.cross_validated_error > 0 ? fmt::format("{:.1f}%", 100 * f.range.cross_validated_error) : "-",
                bar_of(f.family) <= 0 ? "" : fmt::format("{:.0f}%{}", 100 * bar_of(f.family), f.range.cross_validated_error > bar_of(f.family) ? " missed" : ""));
 }
 
@@ -143,13 +144,18 @@ int run_fit(const FitOptions& o, const Program& program) {
       }
     if (const auto hidden = found.left_out.find(std::string(calib::hidden_host_time)); hidden != found.left_out.end()) hidden_steps += hidden->second;
   }
+  for (const std::string& family : o.only)
+    if (std::none_of(points.begin(), points.end(), [&](const calib::FitPoint& p) { return p.family == family; })) throw UserError("--only " + family + ": no point is of it");
   if (!o.only.empty()) std::erase_if(points, [&](const calib::FitPoint& p) { return std::find(o.only.begin(), o.only.end(), p.family) == o.only.end(); });
   if (points.empty()) throw UserError("nothing to fit: no row of the files describes a kernel that costs are kept for");
   const std::string gpu = one_gpu(o, points);
+  std::vector<std::string> read = o.files;
+  read.push_back(catalog.find("costs", o.prior.empty() ? gpu : o.prior.substr(0, o.prior.find('@'))).name);
+  refuse_overwriting(o.out, read);
   calib::CostFit fit = fit_all(o, gpu, std::move(points), hidden_steps, catalog);
   for (const std::string& note : fit.notes) fmt::print(stderr, "note: {}\n", note);
   fit.costs.name = std::filesystem::path(o.out).stem().string();
-  refuse_overwriting(o.out, o.files);
+  if (o.keep_parameters && fit.families.empty()) throw UserError("no family of the cost file is of these points: nothing to keep or to write");
   write_output_file(o.out, yaml_of(fit.costs));
   if (o.json) fmt::print("{}\n", as_json(gpu, fit).dump(2));
   else {
@@ -168,7 +174,7 @@ Action setup_fit(CLI::App& app, const Program& program) {
   app.add_option("--gpu", o->gpu, "the GPU to fit, when the files hold several");
   app.add_option("--prior", o->prior, "cost file that gives what the points do not; the GPU's own if left out");
   app.add_option("--only", o->only, "fit only these families; the others stay as the prior has them")->type_name("FAMILY");
-  app.add_flag("--keep-parameters", o->keep_parameters, "keep the prior's parameters; write how well they meet the points, the range of these, and exact points");
+  app.add_flag("--keep-parameters", o->keep_parameters, "keep the prior's parameters; write how well they meet the points, the range of these, and exact points of their shapes");
   app.add_option("--bootstraps", o->bootstraps, "resampled fits behind the intervals")->check(CLI::Range(20, 10000));
   add_seed(app, o->seed, "of starts, folds and resampling");
   app.add_flag("--json", o->json, "machine-readable");

@@ -81,15 +81,15 @@ std::unique_ptr<TypicalExperts> experts_of(const StepOptions& o, const StepConte
                                           o.placement.empty() ? std::vector<ExpertPlacement>{} : read_placement_table(o.placement));
 }
 
-RangeTally outside_of(const std::vector<OperatorCost>& operators) {
+RangeTally outside_of(const std::vector<OperatorCost>& operators, double whole_s) {
   RangeTally outside;
-  for (const OperatorCost& op : operators) outside.add(op.family, op.outside, op.time_s);
+  add_outside(outside, operators, whole_s);
   return outside;
 }
 
 std::string range_note(const RangeTally& outside, double whole_s) {
   if (outside.families().empty()) return {};
-  return fmt::format("{:.1f}% of the step is in launches outside what the cost file was fitted on: {}", 100 * outside.share_of(whole_s), outside.text(whole_s));
+  return fmt::format("{:.1f}% of the step is in launches outside the range of the cost file's points: {}", 100 * outside.share_of(whole_s), outside.text(whole_s));
 }
 
 nlohmann::ordered_json as_json(const StepTime& t, double tokens, const std::vector<OperatorCost>& operators) {
@@ -102,8 +102,8 @@ nlohmann::ordered_json as_json(const StepTime& t, double tokens, const std::vect
   out["operators"] = nlohmann::ordered_json::array();
   for (const OperatorCost& op : operators)
     out["operators"].push_back({{"name", op.name}, {"group", op.group}, {"layer_count", op.layer_count}, {"shape", op.shape},
-                                {"flops", op.flops}, {"bytes", op.bytes}, {"time_s", op.time_s}, {"basis", op.basis}});
-  const RangeTally outside = outside_of(operators);
+                                {"flops", op.flops}, {"bytes", op.bytes}, {"time_s", op.time_s}, {"basis", op.basis}, {"outside_range", !op.outside.empty()}});
+  const RangeTally outside = outside_of(operators, t.total_s);
   out["outside_range"] = range_json(outside, t.total_s);
   if (const std::string note = range_note(outside, t.total_s); !note.empty()) out["notes"] = {note};
   return out;
@@ -121,7 +121,7 @@ void print_table(const StepOptions& o, const StepContext& c, const StepTime& t, 
   fmt::print("\ntotal {:.3f} ms; main {:.3f}: attention {:.3f}, moe {:.3f}, other {:.3f}, head {:.3f}; draft {:.3f}, host {:.3f}\n",
              t.total_s * 1e3, (t.total_s - t.draft_s - t.host_s) * 1e3, t.attention_s * 1e3, t.moe_s * 1e3, t.other_s * 1e3,
              t.head_s * 1e3, t.draft_s * 1e3, t.host_s * 1e3);
-  if (const std::string note = range_note(outside_of(operators), t.total_s); !note.empty()) fmt::print("\nnote: {}\n", note);
+  if (const std::string note = range_note(outside_of(operators, t.total_s), t.total_s); !note.empty()) fmt::print("\nnote: {}\n", note);
 }
 
 int run_step(const StepOptions& o, const Program& program) {

@@ -133,7 +133,7 @@ void print_table(const SweepRun& run, const Space& space, const Store& store) {
   for (std::size_t i = 0; i < rows.size() && i < shown; ++i) fmt::print("{}\n", rows[i].text);
   if (rows.size() > shown) fmt::print("... and {} more in {}\n", rows.size() - shown, store.path());
   if (outside > 0)
-    fmt::print("note: {} of {} results spend time in launches outside what their cost files were fitted on, {:.1f}% at most (metric outside_range; `rackcast run` names them)\n",
+    fmt::print("note: {} of {} results spend time in launches outside the range of their cost files' points, {:.1f}% at most (metric outside_range; `rackcast run` names them)\n",
                outside, rows.size(), 100 * most_outside);
 }
 

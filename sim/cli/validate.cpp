@@ -22,7 +22,6 @@
 #include "sim/cli/verbs.hpp"
 #include "sim/cost/step_case.hpp"
 #include "sim/cost/step_model.hpp"
-#include "sim/engine/result_range.hpp"
 #include "sim/spec/scenario.hpp"
 
 namespace rackcast {
@@ -74,8 +73,8 @@ ValidationItem step_item(const StepFigure& f, const Catalog& catalog) {
     item.predicted = part_of(model->step(ranks), f.part);
     const std::vector<OperatorCost> operators = model->operators(ranks);
     RangeTally outside;
-    for (const OperatorCost& op : operators) outside.add(op.family, op.outside, op.time_s);
-    item.note = range_remark(outside.share_of(seconds_of(operators)));
+    add_outside(outside, operators, 1);
+    item.outside_range = outside.seconds();
   } catch (const UserError& error) {
     item.refused = error.what();
   }
@@ -205,7 +204,7 @@ void run_jobs(const std::vector<Job>& jobs, const ValidateOptions& options, cons
         if (!metrics.contains(key) || !metrics[key].is_number()) return std::nullopt;
         return metrics[key].get<double>();
       };
-      if (const std::string remark = range_remark(get("outside_range").value_or(0)); !remark.empty()) item.note += (item.note.empty() ? "" : "; ") + remark;
+      item.outside_range = get("outside_range").value_or(0);
       item.predicted = get(metric);
       if (!item.predicted) item.refused = "the run gave no " + metric;
       item.lo = get(metric + "_lo");

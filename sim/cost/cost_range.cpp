@@ -17,14 +17,14 @@ constexpr std::string_view axis_docs[range_axes] = {
 
 bool is_span(const std::vector<double>& ends) { return ends.size() == 2 && ends[0] >= 0 && ends[1] >= ends[0] && ends[1] > 0; }
 
-std::string number(double value) { return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value); }
+std::string number(double value) { return value >= 1000 && value < 1e7 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value); }
 std::string span_text(const AxisSpan& s) { return s.lo == s.hi ? number(s.lo) : number(s.lo) + " to " + number(s.hi); }
 
 }  // namespace
 
 void fields(Visitor& v, CostRange& r) {
-  v.field("points", r.points, "measured launches that the errors and spans are of").require(r.points > 0, "must be > 0").required();
-  const auto error = [&](const char* key, double& member, const char* doc) { return v.field(key, member, doc).require(member >= 0, "must be >= 0"); };
+  v.field("points", r.points, "measured launches that the errors and spans are of: those that the parameters were fitted on, or held against").require(r.points > 0, "must be > 0").required();
+  const auto error = [&](const char* key, double& member, const char* doc) { return v.field(key, member, doc).require(member >= 0 && member <= 10, "must be 0 to 10 (a fraction)"); };
   error("mean_error", r.mean_error, "mean error of the parameters beside it on these points, as a fraction of the measured time").required();
   error("p90_error", r.p90_error, "90th percentile of it").required();
   if (!v.writing() || r.cross_validated_error > 0) error("cross_validated_error", r.cross_validated_error, "mean error on points that were left out of the fit; 0: unknown");
@@ -33,9 +33,10 @@ void fields(Visitor& v, CostRange& r) {
     if (v.writing() && !span.given()) continue;
     std::vector<double> ends;
     if (span.given()) ends = {span.lo, span.hi};
-    v.field(range_axis_names[i], ends, axis_docs[i]).require(ends.empty() || is_span(ends), "must be [least, most]");
+    v.field(range_axis_names[i], ends, axis_docs[i]).require(ends.empty() || is_span(ends), "must be [least, most], with 0 <= least <= most and most > 0");
     span = is_span(ends) ? AxisSpan{ends[0], ends[1]} : AxisSpan{};
   }
+  if (v.clean()) v.rule("", std::any_of(r.spans.begin(), r.spans.end(), [](const AxisSpan& s) { return s.given(); }), "give at least one of gflop, mb, link_mb, ranks, rows and context_mtok");
 }
 
 std::vector<RangeExit> CostRange::exits(const LaunchWork& work) const {
@@ -92,7 +93,7 @@ std::string RangeTally::text(double whole_s) const {
     std::string axes;
     for (std::size_t i = 0; i < range_axes; ++i)
       if (order[k]->reached[i].given())
-        axes += fmt::format("{}{} {}, fitted {}", axes.empty() ? "" : "; ", range_axis_names[i], span_text(order[k]->reached[i]), span_text(order[k]->fitted[i]));
+        axes += fmt::format("{}{} {}, points {}", axes.empty() ? "" : "; ", range_axis_names[i], span_text(order[k]->reached[i]), span_text(order[k]->fitted[i]));
     text += fmt::format("{}{} {:.1f}% ({})", text.empty() ? "" : ", ", order[k]->name, whole_s > 0 ? 100 * order[k]->seconds / whole_s : 0.0, axes);
   }
   if (order.size() > shown) text += fmt::format(", {} more", order.size() - shown);

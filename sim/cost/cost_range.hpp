@@ -1,5 +1,5 @@
-// On which work a family's parameters were fitted, launch by launch, how well they met it, and what leaves it: a form may hold
-// beyond its points, but nobody has seen it there.
+// The points behind a family's parameters: what their launches spanned, how well the parameters meet them, and what leaves
+// that range. A form may hold beyond its points, but nobody has seen it there.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -20,7 +20,7 @@ extern const std::string_view range_axis_names[range_axes];
 struct AxisSpan {
   double lo = 0, hi = 0;
   bool given() const { return hi > 0; }
-  bool holds(double value) const { return value >= lo && value <= hi; }
+  bool holds(double value) const { return value >= lo * (1 - 1e-9) && value <= hi * (1 + 1e-9); }
   void widen(double value) {
     lo = given() && lo < value ? lo : value;
     hi = hi > value ? hi : value;
@@ -40,7 +40,7 @@ struct RangeExit {
 };
 
 struct CostRange {
-  int points = 0;
+  int points = 1;
   double mean_error = 0, p90_error = 0;  // of the parameters in the file, as fractions of the measured time
   double cross_validated_error = 0;      // mean over points that were left out of the fit; 0: not cross-validated
   std::array<AxisSpan, range_axes> spans;    // of the points
@@ -62,7 +62,7 @@ class RangeTally {
   const std::vector<Family>& families() const { return families_; }
   double seconds() const;
   double share_of(double whole_s) const;  // 0 to 1: composites may take time back from a step
-  // "dense_fp4 9.1% (mb 0.31 to 0.5; fitted 0.9 to 120), ...", most time first; shares of whole_s. Empty: nothing left its range.
+  // "dense_fp4 9.1% (mb 0.31 to 0.5, points 0.9 to 120), ...", most time first; shares of whole_s. Empty: nothing left its range.
   std::string text(double whole_s) const;
 
  private:

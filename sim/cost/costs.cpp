@@ -46,7 +46,7 @@ void fields(Visitor& v, CostFamily& f) {
   v.list_if_any("exact", f.exact, "measured points of single shapes, which win over the form where they are dense (families dense_*, moe_fused)")
       .require(f.exact.size() <= most_curves, "must hold at most 1024 curves")
       .require(!v.clean() || one_a_shape(f.exact), "must hold one curve a shape");
-  v.optional_group("range", f.range, "on which launches the parameters were fitted, and how well they meet them; a step that leaves it says so");
+  v.optional_group("range", f.range, "the measured launches behind the parameters, and how well they meet them; a step that leaves their range says so");
 }
 
 void fields(Visitor& v, ModelOverride& o) {

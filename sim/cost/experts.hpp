@@ -48,7 +48,7 @@ class ExpertSide {
   double seconds(double largest, double total, const StepDemand* demand, double link_taken) const;
   // Seconds of every sampled layer, if all layers were like it.
   std::vector<double> layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
-  // Where one layer of what evaluate() gave leaves what its family was fitted on.
+  // Where one layer of what evaluate() gave leaves the range of its family.
   std::vector<RangeExit> exits(const ExpertCost& part) const;
   bool uneven() const { return !tensor_parallel_ && ranks_ > 1; }  // whether a demand makes a difference
   // One layer's expert side by rank. rows: of every rank. The busiest rank's share (the demand's maxima) is rank 0's, and

@@ -35,7 +35,7 @@ struct Operator {
   double half_bytes = 0;      // bytes at which a link reaches half of its rate
   std::string shape;          // without the row count
   std::string family;         // of the cost file
-  CostRange range;            // that it was fitted on; no spans: unknown
+  CostRange range;            // of the points behind it; no spans: unknown
   double link_ranks = 0;      // > 0: the bytes go over links, between so many ranks
   ExactTimes exact;           // measured points of the shape, by rows (the gate); by_rows() operators only
 

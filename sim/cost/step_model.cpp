@@ -453,6 +453,13 @@ double seconds_of(std::span<const OperatorCost> operators) {
   return sum;
 }
 
+void add_outside(RangeTally& tally, std::span<const OperatorCost> operators, double seconds) {
+  double taken = 0;
+  for (const OperatorCost& row : operators) taken += std::max(0.0, row.time_s);
+  if (taken <= 0) return;
+  for (const OperatorCost& row : operators) tally.add(row.family, row.outside, seconds * std::max(0.0, row.time_s) / taken);
+}
+
 void BasisShare::add(std::span<const OperatorCost> operators, double seconds) {
   const double sum = seconds_of(operators);
   if (sum <= 0) return;

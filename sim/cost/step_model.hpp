@@ -66,7 +66,7 @@ struct OperatorCost {
   double time_s = 0;       // all layers
   std::string basis;       // measured, published, transferred, assumed: the weakest that the time rests on
   std::string_view family; // of the cost file; the model holds the text
-  std::vector<RangeExit> outside;  // where one launch leaves what the family was fitted on
+  std::vector<RangeExit> outside;  // where one launch leaves the range of the family
 };
 
 class StepModel {
@@ -89,6 +89,8 @@ struct BasisShare {
   void add(std::span<const OperatorCost> operators, double seconds);
 };
 double seconds_of(std::span<const OperatorCost> operators);
+// What of a step that lasted `seconds` left the range of its families. Composites may take time back: shares are of what the others take.
+void add_outside(RangeTally& tally, std::span<const OperatorCost> operators, double seconds);
 
 // Everything that a step's time depends on besides the batch.
 struct StepContext {

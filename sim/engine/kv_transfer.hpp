@@ -36,7 +36,7 @@ struct KvTransferOptions {
   double regions = 1;                 // separate pieces of a block (layers with KV of their own, kinds of rows)
   double fixed_descriptors = 0;       // per request: windows, compressor states
   std::uint32_t groups = 1;           // parts that a chunk leaves in, layer by layer
-  CostRange range;                    // batches of descriptors that the costs were fitted on; no spans: unknown
+  CostRange range;                    // of the batches of descriptors behind the costs; no spans: unknown
 };
 
 struct KvTransferTotals {

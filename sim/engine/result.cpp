@@ -292,7 +292,8 @@ Json breakdown_json(const BuiltRun& built, const SimulationOutcome& o, const Rec
     j["kv_transfer"] = {{"count", o.transfer.count}, {"bytes", o.transfer.bytes},
                         {"descriptors", o.transfer.descriptors}, {"posting_s", o.transfer.posting_s},
                         {"mean_s", share(o.transfer.time_s, static_cast<double>(o.transfer.ended))},
-                        {"mean_wait_for_room_s", share(o.transfer.wait_s, static_cast<double>(o.transfer.count))}};
+                        {"mean_wait_for_room_s", share(o.transfer.wait_s, static_cast<double>(o.transfer.count))},
+                        {"outside_range", range_json(o.transfer_outside, static_cast<double>(o.transfer_moves))}};
   if (!o.failures.empty()) j["failures"] = failures_json(built, o);
   j["memory"] = memory;
   const double rate = share(static_cast<double>(o.arrivals_measured), window_s);

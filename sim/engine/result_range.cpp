@@ -22,7 +22,7 @@ nlohmann::ordered_json range_json(const RangeTally& tally, double whole) {
     nlohmann::ordered_json axes = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < range_axes; ++i)
       if (f.reached[i].given())
-        axes.push_back({{"axis", range_axis_names[i]}, {"reached", {f.reached[i].lo, f.reached[i].hi}}, {"fitted", {f.fitted[i].lo, f.fitted[i].hi}}});
+        axes.push_back({{"axis", range_axis_names[i]}, {"reached", {f.reached[i].lo, f.reached[i].hi}}, {"points", {f.fitted[i].lo, f.fitted[i].hi}}});
     rows.push_back({{"family", f.name}, {"share", share(f.seconds, whole)}, {"axes", axes}});
   }
   return rows;
@@ -44,7 +44,7 @@ double outside_share(const SimulationOutcome& o) {
 }
 
 std::string range_remark(double outside) {
-  return outside > 0 ? fmt::format("{:.1f}% of the engines' time is in launches outside what their cost files were fitted on", 100 * outside) : std::string();
+  return outside > 0 ? fmt::format("{:.1f}% of the time is in launches outside the range of the cost files' points", 100 * outside) : std::string();
 }
 
 std::vector<std::string> range_notes(const BuiltRun& built, const SimulationOutcome& o) {
@@ -54,13 +54,13 @@ std::vector<std::string> range_notes(const BuiltRun& built, const SimulationOutc
     const std::uint32_t engines = built.options.pools[p].engines;
     const RangeTally tally = pool_outside(o, at, engines);
     if (!tally.families().empty())
-      notes.push_back(fmt::format("{}: {:.1f}% of its time is in launches outside what the cost file was fitted on: {}", built.pools[p].name,
+      notes.push_back(fmt::format("{}: {:.1f}% of its time is in launches outside the range of the cost file's points: {}", built.pools[p].name,
                                   100 * tally.share_of(sampled_s(o, at, engines)), tally.text(sampled_s(o, at, engines))));
     at += engines;
   }
   const double moves = static_cast<double>(o.transfer_moves);
   if (!o.transfer_outside.families().empty())
-    notes.push_back(fmt::format("{:.1f}% of hand-overs are outside what the cost file was fitted on: {}", 100 * o.transfer_outside.share_of(moves),
+    notes.push_back(fmt::format("{:.1f}% of hand-overs are outside the range of the cost file's points: {}", 100 * o.transfer_outside.share_of(moves),
                                 o.transfer_outside.text(moves)));
   return notes;
 }

@@ -1,4 +1,4 @@
-// What of a run left the work that its cost files were fitted on: as JSON, as a share, and as notes for people.
+// What of a run left the range of its cost files' points: as JSON, as a share, and as notes for people.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace rackcast {
 
-// By family: {"family", "share" of the whole, "axes": [{"axis", "reached": [least, most], "fitted": [least, most]}]}
+// By family: {"family", "share" of the whole, "axes": [{"axis", "reached": [least, most], "points": [least, most]}]}
 nlohmann::ordered_json range_json(const RangeTally& tally, double whole);
 RangeTally pool_outside(const SimulationOutcome& outcome, std::size_t first_engine, std::size_t engines);
 // Of the engines' time, the share in launches that left the range; of the whole run.
 double outside_share(const SimulationOutcome& outcome);
-// "23.4% of the engines' time is in launches outside what their cost files were fitted on"; empty at 0 or less, or where it is unknown.
+// "23.4% of the time is in launches outside the range of the cost files' points"; empty at 0 or less, or where it is unknown.
 std::string range_remark(double outside_share);
 // One line a pool that left it, and one for hand-overs.
 std::vector<std::string> range_notes(const BuiltRun& built, const SimulationOutcome& outcome);

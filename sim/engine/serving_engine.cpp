@@ -191,8 +191,7 @@ void ServingEngine::account(const StepTime& time) {
   const std::vector<OperatorCost> operators = model_->operators(batch_);
   totals_.basis_sampled_s += time.total_s;
   totals_.basis.add(operators, time.total_s);
-  const double scale = time.total_s / seconds_of(operators);
-  for (const OperatorCost& op : operators) outside_.add(op.family, op.outside, scale * op.time_s);
+  add_outside(outside_, operators, time.total_s);
 }
 
 double ServingEngine::busy_s(double now_s) const {

@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(exact_points_are_written_beside_parameters_that_stay) {
   BOOST_TEST_REQUIRE(outside.size() >= 1u);
   BOOST_TEST(outside[0]["family"] == "dense_bf16");
   BOOST_TEST(outside[0]["share"].get<double>() > 0);
-  BOOST_TEST(json::parse(step.out)["notes"][0].get<std::string>().find("outside what the cost file was fitted on: ") != std::string::npos);
+  BOOST_TEST(json::parse(step.out)["notes"][0].get<std::string>().find("outside the range of the cost file's points: ") != std::string::npos);
   const support::Outcome again = shell("\"$RACKCAST\" fit " + csv + " --keep-parameters --json --out " + out);
   BOOST_REQUIRE_MESSAGE(again.code == 0, again.err);
   const json exact = json::parse(again.out)["exact"][0];
@@ -59,4 +59,32 @@ BOOST_AUTO_TEST_CASE(a_curve_that_cannot_be_is_refused_with_its_line) {
   BOOST_TEST(outcome.code == 2);
   BOOST_TEST(outcome.err.find("mine.yaml:6:") != std::string::npos, outcome.err);
   BOOST_TEST(outcome.err.find("must rise") != std::string::npos, outcome.err);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_fitted_as_asked_is_refused_and_nothing_is_written) {
+  const support::TemporaryFolder folder;
+  const std::string csv = folder.file("points.csv", table()), out = folder.path + "/mine.yaml", own = folder.file("own.yaml", support::content_of(RACKCAST_SOURCE_DIR "/scenarios/costs/h200.yaml"));
+  const auto refused = [&](const std::string& arguments, const std::string& why) {
+    const support::Outcome outcome = shell("\"$RACKCAST\" fit " + csv + " " + arguments);
+    BOOST_TEST(outcome.code == 2, arguments);
+    BOOST_TEST(outcome.err.find(why) != std::string::npos, outcome.err);
+  };
+  refused("--only dense_bf16 --only nosuch --out " + out, "--only nosuch: no point is of it");
+  refused("--prior b200 --out " + out, "--prior b200 is about GPU b200, the points are of h200");
+  refused("--keep-parameters --prior " + folder.file("none.yaml", "name: none\ngpu: h200\nfamilies: {}\n") + " --out " + out, "nothing to keep or to write");
+  refused("--prior " + own + " --out " + own, "own.yaml");
+  BOOST_TEST(!std::filesystem::exists(out));
+  BOOST_TEST(support::content_of(own) == support::content_of(RACKCAST_SOURCE_DIR "/scenarios/costs/h200.yaml"));
+}
+
+BOOST_AUTO_TEST_CASE(curves_of_shapes_that_the_points_do_not_hold_stay_with_parameters_that_stay) {
+  const support::TemporaryFolder folder;
+  const std::string csv = folder.file("points.csv", table()), out = folder.path + "/mine.yaml";
+  BOOST_REQUIRE(shell("\"$RACKCAST\" fit " + csv + " --keep-parameters --out " + out).code == 0);
+  const auto curves = [](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find("- outputs: "); at != std::string::npos; at = text.find("- outputs: ", at + 1)) ++count;
+    return count;
+  };
+  BOOST_TEST(curves(support::content_of(out)) == curves(support::content_of(RACKCAST_SOURCE_DIR "/scenarios/costs/h200.yaml")) + 1);
 }

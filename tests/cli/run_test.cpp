@@ -1,4 +1,4 @@
-// rackcast run: what of a result lies beyond what its cost file was fitted on is said in table, JSON and metric.
+// rackcast run: what of a result lies outside the range of its cost file's points is said in table, JSON and metric.
 #define BOOST_TEST_MODULE run_verb
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
@@ -44,12 +44,12 @@ BOOST_AUTO_TEST_CASE(a_run_names_the_families_that_leave_their_range_and_their_s
       sum += family["share"].get<double>();
       BOOST_TEST(family["axes"].size() >= 1u);
       for (const json& axis : family["axes"]) {
-        const bool below = axis["reached"][0] < axis["fitted"][0], above = axis["reached"][1] > axis["fitted"][1];
+        const bool below = axis["reached"][0] < axis["points"][0], above = axis["reached"][1] > axis["points"][1];
         BOOST_TEST((below || above), family.dump());
       }
     }
     BOOST_TEST(sum <= 1 + 1e-9);
-    const std::string head = pool["name"].get<std::string>() + ": ", tail = "of its time is in launches outside what the cost file was fitted on";
+    const std::string head = pool["name"].get<std::string>() + ": ", tail = "of its time is in launches outside the range of the cost file's points";
     bool told = false;
     for (const json& note : result["manifest"]["notes"]) told |= note.get<std::string>().starts_with(head) && note.get<std::string>().find(tail) != std::string::npos;
     BOOST_TEST(told == (sum > 0));
@@ -65,11 +65,11 @@ BOOST_AUTO_TEST_CASE(without_ranges_nothing_is_outside_and_hand_overs_have_one_o
   BOOST_REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
   const json result = json::parse(outcome.out);
   BOOST_TEST(result["metrics"]["outside_range"] == 0);
-  BOOST_TEST(outcome.out.find("outside what") == std::string::npos);
+  BOOST_TEST(outcome.out.find("outside the range") == std::string::npos);
 
   const std::size_t at = without.find("\n  kv_transfer:\n") + 16;
   const std::string tiny = folder.file("tiny.yaml", without.substr(0, at) + "    range: {points: 9, mean_error: 0.1, p90_error: 0.2, link_mb: [1e-6, 1e6], rows: [1, 2]}\n" + without.substr(at));
   const support::Outcome told = shell("\"$RACKCAST\" run" + with_costs(tiny));
   BOOST_REQUIRE_MESSAGE(told.code == 0, told.err);
-  BOOST_TEST(told.out.find("100.0% of hand-overs are outside what the cost file was fitted on: kv_transfer 100.0% (rows ") != std::string::npos, told.out);
+  BOOST_TEST(told.out.find("100.0% of hand-overs are outside the range of the cost file's points: kv_transfer 100.0% (rows ") != std::string::npos, told.out);
 }

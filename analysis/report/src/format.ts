@@ -34,7 +34,7 @@ const known: Record<string, Metric> = {
   achieved_of_demand: { label: "Achieved of the lane demand", unit: "", about: "throughput over lane demand", share: true, better: "more" },
   e2e_mean_s: { label: "End to end, mean", unit: "s", about: "arrival to last token, mean", better: "less" },
   sim_seconds: { label: "Simulated time", unit: "s", about: "from the first arrival of the warm-up to the last token" },
-  outside_range: { label: "Outside the fitted range", unit: "", about: "share of the engines' time in launches outside what their cost files were fitted on", share: true, better: "less" },
+  outside_range: { label: "Outside the measured range", unit: "", about: "share of the engines' time in launches outside the range of their cost files' points", share: true, better: "less" },
   margin_usd_gpu_hour: { label: "Margin per GPU-hour", unit: "USD/GPU/h", about: "revenue minus cost, at the chosen price list", better: "more" },
 };
 

@@ -1,4 +1,4 @@
-// Which launches leave what a family was fitted on, what a run adds up of them, and what the cost file may say.
+// Which launches leave the range of a family, what a run adds up of them, and what the cost file may say.
 #define BOOST_TEST_MODULE cost_range
 #include <boost/test/unit_test.hpp>
 
@@ -38,7 +38,7 @@ RangeTally outside_of(const StepContext& c, const char* text) {
   const std::vector<RankBatch> ranks(8, batch_of(parse_case(text), c.model, CasePhase::automatic));
   RangeTally tally;
   const std::unique_ptr<StepModel> model = make_step_model(c);
-  for (const OperatorCost& op : model->operators(ranks)) tally.add(op.family, op.outside, op.time_s);
+  add_outside(tally, model->operators(ranks), 1);
   return tally;
 }
 
@@ -70,12 +70,9 @@ BOOST_AUTO_TEST_CASE(what_left_is_added_up_by_family_and_told_most_time_first) {
   two.add("b", range.exits(launch_work(5e9, 40e6)), 6);
   one.add(two);
   BOOST_TEST(one.seconds() == 8);
-  BOOST_TEST(one.text(80) == "b 7.5% (mb 40, fitted 2 to 20), a 2.5% (gflop 0.25 to 0.5, fitted 1 to 10)");
+  BOOST_TEST(one.text(80) == "b 7.5% (mb 40, points 2 to 20), a 2.5% (gflop 0.25 to 0.5, points 1 to 10)");
   BOOST_TEST(RangeTally{}.text(1).empty());
   BOOST_TEST(one.share_of(80) == 0.1);
-  BOOST_TEST(one.share_of(4) == 1);  // a composite took time back from the whole
-  one.add("a", range.exits(launch_work(0.5e9, 5e6)), -100);
-  BOOST_TEST(one.seconds() == 8);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_inside_every_range_has_nothing_to_say_and_one_outside_names_its_matrices) {
@@ -92,6 +89,28 @@ BOOST_AUTO_TEST_CASE(work_is_that_of_one_launch_however_many_layers_repeat_it) {
   for (LayerGroup& group : more.model.layers) group.count *= 2;
   const auto most_mb = [](const RangeTally& t) { return t.families().at(0).reached[static_cast<std::size_t>(RangeAxis::mb)].hi; };
   BOOST_CHECK_CLOSE(most_mb(outside_of(one, "16*1@64K")), most_mb(outside_of(more, "16*1@64K")), 1e-9);
+}
+
+// Composites take time back; what the others take is the whole.
+BOOST_AUTO_TEST_CASE(shares_of_a_step_add_up_to_one_at_most_when_composites_take_time_back) {
+  const std::vector<RangeExit> left = seen({1, 10}, {}).exits(launch_work(20e9, 0));
+  std::vector<OperatorCost> step(3);
+  step[0].time_s = 3, step[0].family = "a", step[0].outside = left;
+  step[1].time_s = 1, step[1].family = "b";
+  step[2].time_s = -2, step[2].family = "composite", step[2].outside = left;
+  RangeTally tally;
+  add_outside(tally, step, 2);
+  BOOST_TEST(tally.share_of(2) == 0.75);
+  for (const RangeTally::Family& f : tally.families()) BOOST_TEST(f.seconds >= 0);
+  step[1].outside = left;
+  RangeTally all;
+  add_outside(all, step, 2);
+  BOOST_CHECK_CLOSE(all.share_of(2), 1, 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(a_value_that_prints_like_the_end_of_a_range_is_inside_it) {
+  BOOST_TEST(seen({}, {8200e-6, 20}).exits(launch_work(0, 8200)).empty());
+  BOOST_TEST(seen({}, {0.3, 20}).exits(launch_work(0, (0.1 + 0.2) * 1e6)).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_models_own_family_has_its_own_range_or_the_gpus) {
@@ -117,7 +136,7 @@ BOOST_AUTO_TEST_CASE(ranges_survive_writing_and_wrong_ones_are_refused) {
   BOOST_TEST(range.p90_error == 0.2);
   BOOST_TEST(range.spans[static_cast<std::size_t>(RangeAxis::ranks)].hi == 8);
   BOOST_TEST(!range.spans[static_cast<std::size_t>(RangeAxis::mb)].given());
-  for (const char* wrong : {", gflop: [4, 0.5]", ", mb: [1]", ", mb: [1, 2, 3]", ", ranks: [-1, 8]", ", rows: [0, 0]", ", cross_validated_error: -1"})
+  for (const char* wrong : {", gflop: [4, 0.5]", ", mb: [1]", ", mb: [1, 2, 3]", ", ranks: [-1, 8]", ", rows: [0, 0]", ", gflop: [1, 2], cross_validated_error: -1", ", gflop: [1, 2], cross_validated_error: 1e300", ""})
     BOOST_CHECK_THROW(read_yaml_as<CostSpec>(YamlSource{"z.yaml", yaml(wrong)}, {}), UserError);
 }
 
