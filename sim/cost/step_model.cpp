@@ -447,27 +447,6 @@ class ClosedFormStep : public StepModel {
 
 }  // namespace
 
-double seconds_of(std::span<const OperatorCost> operators) {
-  double sum = 0;
-  for (const OperatorCost& row : operators) sum += row.time_s;
-  return sum;
-}
-
-void add_outside(RangeTally& tally, std::span<const OperatorCost> operators, double seconds) {
-  double taken = 0;
-  for (const OperatorCost& row : operators) taken += std::max(0.0, row.time_s);
-  if (taken <= 0) return;
-  for (const OperatorCost& row : operators) tally.add(row.family, row.outside, seconds * std::max(0.0, row.time_s) / taken);
-}
-
-void BasisShare::add(std::span<const OperatorCost> operators, double seconds) {
-  const double sum = seconds_of(operators);
-  if (sum <= 0) return;
-  double* const shares[] = {&measured, &published, &transferred, &assumed};
-  for (const OperatorCost& row : operators)
-    *shares[std::find(std::begin(basis_names), std::end(basis_names), row.basis) - std::begin(basis_names)] += row.time_s / sum * seconds;
-}
-
 std::unique_ptr<StepModel> make_step_model(const StepContext& context) {
   RACKCAST_CHECK(context.ranks > 0, "an engine without ranks");
   if (context.sustained_clock) {
