@@ -101,8 +101,8 @@ nlohmann::ordered_json as_json(const StepTime& t, double tokens, const std::vect
   out["tokens_per_rank"] = tokens;
   out["operators"] = nlohmann::ordered_json::array();
   for (const OperatorCost& op : operators)
-    out["operators"].push_back({{"name", op.name}, {"group", op.group}, {"layer_count", op.layer_count}, {"shape", op.shape},
-                                {"flops", op.flops}, {"bytes", op.bytes}, {"time_s", op.time_s}, {"basis", op.basis}, {"outside_range", !op.outside.empty()}});
+    out["operators"].push_back({{"name", op.title()}, {"group", op.group}, {"layer_count", op.layer_count}, {"shape", op.shape_text()},
+                                {"flops", op.flops}, {"bytes", op.bytes}, {"time_s", op.time_s}, {"basis", basis_names[static_cast<int>(op.basis)]}, {"outside_range", !op.outside.empty()}});
   const RangeTally outside = outside_of(operators, t.total_s);
   out["outside_range"] = range_json(outside, t.total_s);
   if (const std::string note = range_note(outside, t.total_s); !note.empty()) out["notes"] = {note};
@@ -116,8 +116,8 @@ void print_table(const StepOptions& o, const StepContext& c, const StepTime& t, 
   fmt::print("{:<34} {:<9} {:>6} {:<42} {:>10} {:>10} {:>10} {:>6}  {}\n", "operator", "group", "layers", "shape", "GFLOP", "MB",
              "us", "share", "basis");
   for (const OperatorCost& op : operators)
-    fmt::print("{:<34} {:<9} {:>6} {:<42} {:>10.2f} {:>10.2f} {:>10.1f} {:>5.1f}%  {}\n", op.name, op.group, op.layer_count, op.shape,
-               op.flops / 1e9, op.bytes / 1e6, op.time_s * 1e6, 100 * op.time_s / t.total_s, op.basis + (op.outside.empty() ? "" : ", outside its range"));
+    fmt::print("{:<34} {:<9} {:>6} {:<42} {:>10.2f} {:>10.2f} {:>10.1f} {:>5.1f}%  {}\n", op.title(), op.group, op.layer_count, op.shape_text(),
+               op.flops / 1e9, op.bytes / 1e6, op.time_s * 1e6, 100 * op.time_s / t.total_s, std::string(basis_names[static_cast<int>(op.basis)]) + (op.outside.empty() ? "" : ", outside its range"));
   fmt::print("\ntotal {:.3f} ms; main {:.3f}: attention {:.3f}, moe {:.3f}, other {:.3f}, head {:.3f}; draft {:.3f}, host {:.3f}\n",
              t.total_s * 1e3, (t.total_s - t.draft_s - t.host_s) * 1e3, t.attention_s * 1e3, t.moe_s * 1e3, t.other_s * 1e3,
              t.head_s * 1e3, t.draft_s * 1e3, t.host_s * 1e3);

@@ -1,10 +1,15 @@
-// What the rows of a step's operators add up to: time, time by basis, time outside the range of the cost file's points.
+// What the rows of a step's operators say, and what they add up to: time, time by basis, time outside the range of the cost
+// file's points.
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <iterator>
 
 #include "sim/cost/step_model.hpp"
 
 namespace rackcast {
+
+std::string OperatorCost::title() const { return (of_draft ? "draft " : "") + std::string(name); }
+std::string OperatorCost::shape_text() const { return fmt::format("{:.0f} {}{}", count, shape, exact ? ", exact" : ""); }
 
 double seconds_of(std::span<const OperatorCost> operators) {
   double sum = 0;
@@ -24,7 +29,7 @@ void BasisShare::add(std::span<const OperatorCost> operators, double seconds) {
   if (sum <= 0) return;
   double* const shares[] = {&measured, &published, &transferred, &assumed};
   for (const OperatorCost& row : operators)
-    *shares[std::find(std::begin(basis_names), std::end(basis_names), row.basis) - std::begin(basis_names)] += row.time_s / sum * seconds;
+    *shares[static_cast<int>(row.basis)] += row.time_s / sum * seconds;
 }
 
 }  // namespace rackcast

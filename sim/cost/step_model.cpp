@@ -1,7 +1,5 @@
 #include "sim/cost/step_model.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -184,6 +182,7 @@ class ClosedFormStep : public StepModel {
   std::vector<OperatorCost> operators(std::span<const RankBatch> ranks, const ExpertLoad& load) const override {
     const Slowest s = slowest(ranks);
     std::vector<OperatorCost> rows;
+    rows.reserve(operators_.size() + ExpertSide::max_rows * experts_.size() + 1);
     double gpu_s = 0;
     std::array<Features, 4> features{};
     for (std::size_t i = 0; i < 4; ++i) map_.compute(*s.batch[i], features[i]);
@@ -193,9 +192,8 @@ class ClosedFormStep : public StepModel {
       if (seconds == 0) continue;
       gpu_s += seconds;
       const double count = x[static_cast<std::size_t>(op.gate)];
-      rows.push_back({op.name, std::string(group_names[index_of(op.group)]), static_cast<int>(std::lround(op.layers)),
-                      fmt::format("{:.0f} {}{}", count, op.shape, !op.exact.empty() && op.exact.share(count) > 0 ? ", exact" : ""), op.flops(x), op.bytes(x), seconds,
-                      std::string(basis_names[static_cast<int>(op.basis(x))]), op.family, op.range.exits(op.launch(x))});
+      rows.push_back({op.name, false, group_names[index_of(op.group)], static_cast<int>(std::lround(op.layers)), count, op.shape,
+                      !op.exact.empty() && op.exact.share(count) > 0, op.flops(x), op.bytes(x), seconds, op.basis(x), op.family, op.range.exits(op.launch(x))});
     }
     for (const ExpertRows& e : experts_) {
       const auto f = static_cast<std::size_t>(e.rows);
@@ -204,16 +202,13 @@ class ClosedFormStep : public StepModel {
       for (int i = 0; i < n; ++i) {
         const ExpertCost& part = parts[static_cast<std::size_t>(i)];
         gpu_s += e.passes * part.seconds;
-        rows.push_back({(e.group == Group::draft ? "draft " : "") + std::string(part.name),
-                        std::string(group_names[index_of(e.group)]), static_cast<int>(std::lround(e.layers * e.passes)),
-                        fmt::format("{:.0f} rows a rank{}", s.total[f] / (tensor_parallel_ ? 1 : ranks_), part.exact ? ", exact" : ""), e.passes * part.flops,
-                        e.passes * part.bytes, e.passes * part.seconds,
-                        std::string(basis_names[static_cast<int>(part.basis)]), part.family, e.side.exits(part)});
+        rows.push_back({part.name, e.group == Group::draft, group_names[index_of(e.group)], static_cast<int>(std::lround(e.layers * e.passes)),
+                        s.total[f] / (tensor_parallel_ ? 1 : ranks_), "rows a rank", part.exact, e.passes * part.flops, e.passes * part.bytes,
+                        e.passes * part.seconds, part.basis, part.family, e.side.exits(part)});
       }
     }
     const double host_s = host_.exposed_s(s.host_s, s.host_behind_s, gpu_s, s.prompts);
-    rows.push_back({"host, exposed", "host", 1, fmt::format("{:.0f} requests", s.requests), 0, 0, host_s,
-                    std::string(basis_names[static_cast<int>(host_.basis())]), "host",
+    rows.push_back({"host, exposed", false, "host", 1, s.requests, "requests", false, 0, 0, host_s, host_.basis(), "host",
                     host_range_.exits(launch_work(0, 0, 0, 0, s.requests))});
     return rows;
   }

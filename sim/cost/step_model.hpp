@@ -56,17 +56,24 @@ struct ExpertLoad {
   double link_taken = 0;          // share of the ranks' NVLink that other traffic takes from the exchange
 };
 
+// Texts belong to the model. No text is made here: engines sample these rows as they run.
 struct OperatorCost {
-  std::string name;
-  std::string group;       // attention, moe, other, head, draft, host
+  std::string_view name;
+  bool of_draft = false;   // one of the draft model's experts
+  std::string_view group;  // attention, moe, other, head, draft, host
   int layer_count = 1;
-  std::string shape;
+  double count = 0;        // rows, or whatever the shape counts
+  std::string_view shape;  // without the count
+  bool exact = false;      // measured points have part in the time
   double flops = 0;        // of the slowest rank, all layers
   double bytes = 0;        // HBM, or link bytes for communication
   double time_s = 0;       // all layers
-  std::string basis;       // measured, published, transferred, assumed: the weakest that the time rests on
-  std::string_view family; // of the cost file; the model holds the text
+  Basis basis = Basis::assumed;  // the weakest that the time rests on
+  std::string_view family; // of the cost file
   std::vector<RangeExit> outside;  // where one launch leaves the range of the family
+
+  std::string title() const;       // "draft combine"
+  std::string shape_text() const;  // "512 x 4096 -> 1536, exact"
 };
 
 class StepModel {

@@ -108,7 +108,7 @@ Json experts_json(const SimulationOutcome& o, std::size_t begin, std::size_t end
 Json operators_json(const StepModel& model, const std::vector<RankBatch>& batch, double divide_by, EngineExperts* experts) {
   Json parts = Json::array();
   for (const OperatorCost& op : model.operators(batch, experts ? experts->peek() : ExpertLoad{}))
-    parts.push_back({{"name", op.name}, {"group", op.group}, {"basis", op.basis}, {"time_s", share(op.time_s, divide_by)}});
+    parts.push_back({{"name", op.title()}, {"group", op.group}, {"basis", basis_names[static_cast<int>(op.basis)]}, {"time_s", share(op.time_s, divide_by)}});
   return parts;
 }
 
