@@ -47,6 +47,7 @@ PublishedEngines silicon_engines(const CsvTable& t, std::size_t row, const std::
   e.gpus_each = tp * dp;
   e.expert_parallel = std::max(1, t.integer(row, prefix + "moe_ep_size").value_or(1));
   const int experts_over = product(t, row, prefix + "moe_tp_size", prefix + "moe_ep_size");
+  e.experts_cut = dp > 1 && e.expert_parallel == 1 && t.integer(row, prefix + "moe_tp_size").value_or(1) == e.gpus_each;
   if (dp > 1) e.attention_dp = true;
   else if (e.workers > 0 && !prefix.empty()) e.attention_dp = false;
   // tp 4, dp 4, experts over 16 on a machine of 8: the width was multiplied into the experts and repeated as dp. The launch
@@ -131,6 +132,7 @@ std::optional<PublishedEngines> configured(const std::string& text, int gpus) {
   const std::string dpa = match_or(text, "dpa=(\\d)", "");
   if (!dpa.empty()) e.attention_dp = dpa == "1";
   else if (e.gpus_each > 0) e.attention_dp = false;
+  e.experts_cut = dpa == "1" && e.gpus_each > 1 && e.expert_parallel == 1 && text.find(" EP1 ") != std::string::npos;
   // "6w TP1 EP1 dpa=1" rows lost the width: with GPUs and workers stated it is their quotient.
   if (e.gpus_each <= 1 && gpus > 0 && e.workers > 0) {
     e.gpus_each = std::max(1, gpus / e.workers);

@@ -14,6 +14,7 @@ struct PublishedEngines {
   int workers = 0;
   int gpus_each = 0;
   int expert_parallel = 1;
+  bool experts_cut = false;         // the row says data-parallel attention over slices of every expert (moe_tp)
   std::optional<bool> attention_dp;
   int most_requests = 0;            // running requests of a DP rank (of a TP engine); 0 = not said
 };

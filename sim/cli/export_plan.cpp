@@ -58,9 +58,8 @@ class RoleBuilder {
 
   void parallelism() {
     number("tensor-parallel-size", e_.dep > 0 ? 1 : e_.tp, key(e_.dep > 0 ? "dep" : "tp"));
-    if (e_.dep == 0) return;
-    number("data-parallel-size", e_.dep, key("dep"));
-    add("enable-expert-parallel", "", Kind::yes, key("dep"));
+    if (e_.dep > 0) number("data-parallel-size", e_.dep, key("dep"));
+    if (e_.expert_parallel()) add("enable-expert-parallel", "", Kind::yes, key(e_.experts == ExpertSplit::automatic ? "dep" : "experts"));
   }
   void batching() {
     const int verified = 1 + d_.speculation.draft_tokens;
@@ -98,7 +97,7 @@ class RoleBuilder {
     return std::floor(per_gpu * (e_.dep > 0 ? 1 : e_.tp));
   }
   void experts() {
-    if (e_.dep == 0 || d_.eplb.policy == EplbPolicy::none) return;
+    if (!e_.expert_parallel() || d_.eplb.policy == EplbPolicy::none) return;
     const bool async = d_.eplb.policy == EplbPolicy::periodic_async;
     if (!async && d_.eplb.policy != EplbPolicy::periodic_sync) return;
     add("enable-eplb", "", Kind::yes, "deployment.eplb.policy");

@@ -78,9 +78,15 @@ int machines(const PublishedEngines& e, int workers) {
   return (workers + beside - 1) / beside;
 }
 
+// SGLang's launches without ep_size cut experts. TensorRT-LLM's runs are listed both as cut and as whole with the same results;
+// its recipes keep them whole.
+const char* experts_of(const PublishedRow& row, const PublishedEngines& e) {
+  return row.framework == "sglang" && dep(e) && e.experts_cut ? ", experts: tensor_parallel" : "";
+}
+
 // One engine pool in YAML.
-std::string pool(const char* role, const PublishedEngines& e, int workers, int chunk, int share, const std::string& more = "") {
-  return fmt::format("  {}: {{engines: {}, {}: {}, max_batched_tokens: {}, max_requests_per_rank: {}{}}}\n", role, workers, dep(e) ? "dep" : "tp", e.gpus_each, chunk, share, more);
+std::string pool(const PublishedRow& row, const char* role, const PublishedEngines& e, int workers, int chunk, int share, const std::string& more = "") {
+  return fmt::format("  {}: {{engines: {}, {}: {}, max_batched_tokens: {}, max_requests_per_rank: {}{}{}}}\n", role, workers, dep(e) ? "dep" : "tp", e.gpus_each, chunk, share, experts_of(row, e), more);
 }
 
 // Prefill engines so that prefill is not what limits the closed loop: requests/s that decode asks for (batch of an even
@@ -155,15 +161,15 @@ PublishedScenario scenario_of(const PublishedRow& row, const Catalog& catalog) {
     const std::string size = rack_gpus == 72 ? fmt::format("racks: {}", (gpus + rack_gpus - 1) / rack_gpus) : fmt::format("gpus: {}", 8 * nodes);
     std::string text = fmt::format("name: \"{}\"\nrack: {{base: {}, {}}}\nmodel: {}\ndeployment:\n", row.id, rack, size, model);
     if (row.disaggregated) {
-      text += pool("prefill", *row.prefill, prefill_workers, chunk, std::max(4, row.concurrency));
-      text += pool("decode", *row.decode, decode_workers, chunk, most_requests(row, decode_workers, lanes));
+      text += pool(row, "prefill", *row.prefill, prefill_workers, chunk, std::max(4, row.concurrency));
+      text += pool(row, "decode", *row.decode, decode_workers, chunk, most_requests(row, decode_workers, lanes));
       text += fmt::format("  kv_transfer: {{control: {} us}}\n", hand_over_us);
     } else {
       const int most = most_requests(row, decode_workers, lanes);
       std::string more;
       if (launch.prompt_chunk > 0) more += fmt::format(", prompt_chunk: {}", launch.prompt_chunk);
       if (launch.answer_iterations > 0) more += fmt::format(", answer_iterations: {}", launch.answer_iterations);
-      text += pool("aggregated", *row.decode, decode_workers, chunk, launch.most_requests > 0 ? std::min(most, launch.most_requests) : most, more);
+      text += pool(row, "aggregated", *row.decode, decode_workers, chunk, launch.most_requests > 0 ? std::min(most, launch.most_requests) : most, more);
     }
     std::string host;
     if (!launch.prompt_graphs) host = "prompt_graphs: false";

@@ -34,6 +34,7 @@ struct StepOptions {
   KvFormat format = KvFormat::nvfp4;
   EngramPlacement engram = EngramPlacement::host;
   HostMode host = HostMode::async;
+  ExpertSplit split = ExpertSplit::automatic;
   bool json = false;
 };
 
@@ -45,6 +46,7 @@ StepContext context_of(const StepOptions& o, const Catalog& catalog, int draft_t
   c.costs = read_costs(catalog, o.cost.empty() ? o.gpu : o.cost);
   c.ranks = o.dep > 0 ? o.dep : o.tp;
   c.tensor_parallel = o.tp > 0;
+  if (o.split != ExpertSplit::automatic) c.expert_parallel = o.split == ExpertSplit::expert_parallel;
   // Without a rack all ranks are taken to be in one NVLink domain, unless told otherwise.
   c.nvlink_domain = o.nvlink_domain > 0 ? o.nvlink_domain : c.ranks;
   c.nic_bandwidth = BytesPerSecond(50e9);  // one 400 Gb/s card a GPU; used with --nvlink-domain only
@@ -139,7 +141,7 @@ int run_step(const StepOptions& o, const Program& program) {
   const StepTime time = model->step(ranks, load);
   const std::vector<OperatorCost> operators = model->operators(ranks, load);
   const double tokens = batch.decode_tokens + batch.prefill_tokens;
-  if (const std::string note = padding_note(c.model.experts.count, c.redundant_experts, c.ranks); !c.tensor_parallel && !note.empty())
+  if (const std::string note = padding_note(c.model.experts.count, c.redundant_experts, c.ranks); c.whole_experts() && !note.empty())
     fmt::print(stderr, "note: {}\n", note);
   if (o.json) fmt::print("{}\n", as_json(time, tokens, operators).dump(2));
   else print_table(o, c, time, tokens, operators);
@@ -152,8 +154,10 @@ Action setup_step(CLI::App& app, const Program& program) {
   auto o = std::make_shared<StepOptions>();  // outlives this call: the parsed action keeps it
   app.add_option("--model", o->model, "a model of `rackcast list models`")->required();
   app.add_option("--gpu", o->gpu, "a GPU of `rackcast list gpus`")->required();
-  app.add_option("--dep", o->dep, "ranks of an engine with data-parallel attention and experts over all ranks")->check(CLI::Range(1, most_ranks));
+  app.add_option("--dep", o->dep, "ranks of an engine with data-parallel attention")->check(CLI::Range(1, most_ranks));
   app.add_option("--tp", o->tp, "ranks of a tensor-parallel engine")->check(CLI::Range(1, most_ranks));
+  static const std::map<std::string, ExpertSplit> splits{{"auto", ExpertSplit::automatic}, {"expert_parallel", ExpertSplit::expert_parallel}, {"tensor_parallel", ExpertSplit::tensor_parallel}};
+  add_choice(app, "--experts", o->split, splits, "whole experts on every rank (with --dep) or slices of all (with --tp); auto");
   app.add_option("--case", o->case_text, "[N*]Q[@K][c][:D],...: requests, query tokens, KV length, drafted tokens")->required();
   static const std::map<std::string, CasePhase> phases{{"prefill", CasePhase::prefill}, {"decode", CasePhase::decode}};
   add_choice(app, "--phase", o->phase, phases, "prefill or decode, when Q alone does not tell");

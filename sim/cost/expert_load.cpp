@@ -36,7 +36,7 @@ const StepDemand& DrawnExperts::at(double tokens) {
 
 TypicalExperts::TypicalExperts(const StepContext& c, const EplbSpec& eplb, const ExpertPopularityOptions& popularity,
                                double tokens_per_request, std::uint64_t seed, std::vector<ExpertPlacement> table) {
-  if (c.tensor_parallel || c.ranks < 2) return;
+  if (!c.whole_experts() || c.ranks < 2) return;
   const auto part = [&](int experts, int top_k, int redundant, bool draft, std::vector<ExpertPlacement> layers) {
     const EplbShape shape{experts, c.ranks, slots_per_rank(experts, c.ranks, redundant), std::max(1, c.ranks / c.gpus_per_node), draft};
     return std::make_unique<DrawnExperts>(make_eplb_planner(eplb, shape, std::move(layers)), top_k, eplb.replica_choice, popularity,

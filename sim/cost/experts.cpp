@@ -37,12 +37,12 @@ const char* expert_family(WeightType type) {
 }  // namespace
 
 ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
-    : shape_(shape), ranks_(context.ranks), tensor_parallel_(context.tensor_parallel), fused_(context.fused_experts()),
+    : shape_(shape), ranks_(context.ranks), tensor_parallel_(context.tensor_parallel), whole_(context.whole_experts()), fused_(context.fused_experts()),
       nvlink_domain_(context.nvlink_domain) {
   const ModelSpec& m = context.model;
   ParameterReader read(context.costs, m.name);
-  cut_ = tensor_parallel_ ? ranks_ : 1;
-  const int spread = tensor_parallel_ ? 1 : ranks_;
+  cut_ = whole_ ? 1 : ranks_;
+  const int spread = whole_ ? ranks_ : 1;
   slots_ = std::ceil(double(shape.experts + context.redundant_experts) / spread);
   all_slots_ = slots_ * spread;
   hidden_ = m.hidden;
@@ -75,7 +75,7 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
     return;
   }
   experts_family_ = expert_family(type);
-  for (const std::string_view family : {experts_family_, std::string_view("route"), std::string_view("a2a_dispatch"), std::string_view("a2a_combine")}) know_range(family);
+  for (const std::string_view family : {experts_family_, std::string_view("route")}) know_range(family);
   row_s_ = read.value_or(expert_family(type), "row_ns", 0) * 1e-9;
   tile_s_ = read.value_or(expert_family(type), "k_ns", 0) * 1e-9 * (hidden_ + intermediate_);
   received_ = distinct_ranks(spread, shape.experts, shape.top_k) / spread;
@@ -87,15 +87,42 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
   route_ = read.stream("route");
   if (context.path == EnginePath::low_latency) grouped_.t0_s = route_.t0_s = 0;  // within the fused kernels of a layer
   if (tensor_parallel_ || ranks_ == 1) return;
-  dispatch_ = read_exchange(read, "a2a_dispatch", hidden_ * (1 + 1.0 / 32));
-  combine_ = read_exchange(read, "a2a_combine", hidden_ * 2);
+  read_exchanges(read, context);
+  for (const std::string_view family : {dispatch_.family, combine_.family}) know_range(family);
+}
+
+void ExpertSide::read_exchanges(ParameterReader& read, const StepContext& context) {
   const double nic = context.nic_bandwidth.value();
+  const std::string engine = "an engine of " + std::to_string(ranks_) + " ranks spans several NVLink domains, but ";
+  if (whole_) {
+    dispatch_ = read_exchange(read, "a2a_dispatch", hidden_ * (1 + 1.0 / 32));
+    combine_ = read_exchange(read, "a2a_combine", hidden_ * 2);
+    dispatch_.name = "dispatch";
+    combine_.name = "combine";
+    if (ranks_ > context.nvlink_domain && nic <= 0) throw UserError(engine + "the rack has no nic_bandwidth");
+  } else {
+    if (ranks_ > context.nvlink_domain) throw UserError(engine + "experts: tensor_parallel with dep needs a domain that holds it");
+    dispatch_ = read_collective(read, "nccl_all_gather");
+    combine_ = read_collective(read, "nccl_reduce_scatter");
+    dispatch_.name = "all-gather of tokens";
+    combine_.name = "reduce-scatter of tokens";
+  }
   for (Exchange* e : {&dispatch_, &combine_}) {
     e->nic_bytes_per_s *= nic;
     e->link_bytes_per_s *= context.link_share;
   }
-  if (ranks_ > context.nvlink_domain && nic <= 0)
-    throw UserError("an engine of " + std::to_string(ranks_) + " ranks spans several NVLink domains, but the rack has no nic_bandwidth");
+}
+
+// Every rank's tokens to all others, in BF16, or the sum over ranks of their parts back.
+ExpertSide::Exchange ExpertSide::read_collective(ParameterReader& read, const char* family) const {
+  Exchange e;
+  e.bytes_per_token = hidden_ * 2 * (ranks_ - 1);
+  e.t0_s = (read.value(family, "a0_us") + read.value(family, "a1_us") * ranks_) * 1e-6;
+  e.link_bytes_per_s = read.value(family, "link_gbs") * 1e9;
+  e.half_bytes = read.value_or(family, "half_mb", 0) * 1e6;
+  e.basis = read.take_basis();
+  e.family = family;
+  return e;
 }
 
 // form "unique": a token goes once to each rank that needs it; "copies": once for each expert.
@@ -111,18 +138,20 @@ ExpertSide::Exchange ExpertSide::read_exchange(ParameterReader& read, const char
     e.nic_bytes_per_s = read.value(family, "nic_efficiency");
   }
   e.basis = read.take_basis();
+  e.family = family;
   return e;
 }
 
 ExpertSide::Work ExpertSide::balanced_work(double largest, double total, double link_taken) const {
   Work w{.largest = largest, .mean = tensor_parallel_ ? total : total / ranks_, .total = total, .link_taken = link_taken};
-  w.rows = w.mean * shape_.top_k;
+  w.rows = (whole_ ? total / ranks_ : total) * shape_.top_k;
   w.weights = touched_slots(slots_, all_slots_, shape_.top_k, total) * expert_weights_;
   return w;
 }
 
-// Egress of the rank with most tokens or ingress of the busiest one.
+// Egress of the rank with most tokens or ingress of the busiest one. A collective's ranks take one another's.
 double ExpertSide::exchange_bytes(const Exchange& e, const Work& w) const {
+  if (!whole_) return e.bytes_per_token * w.mean;
   return e.bytes_per_token * std::max(w.largest, w.mean * w.most_ingress);
 }
 
@@ -130,7 +159,8 @@ double ExpertSide::exchange_bytes(const Exchange& e, const Work& w) const {
 double ExpertSide::exchange_seconds(const Exchange& e, const Work& w) const {
   const double bytes = exchange_bytes(e, w);
   const double outside = ranks_ > nvlink_domain_ ? (ranks_ - nvlink_domain_) / (ranks_ - 1.0) : 0;
-  const double link_s = bytes * (1 - outside) / (e.link_bytes_per_s * (1 - w.link_taken));
+  const double timed = e.half_bytes > 0 ? bytes + std::sqrt(bytes * e.half_bytes) : bytes;
+  const double link_s = timed * (1 - outside) / (e.link_bytes_per_s * (1 - w.link_taken));
   const double nic_s = outside > 0 ? bytes * outside / e.nic_bytes_per_s : 0;
   return e.t0_s + std::max(link_s, nic_s);
 }
@@ -203,14 +233,14 @@ int ExpertSide::parts(const Work& w, std::array<ExpertCost, max_rows>& out) cons
   std::size_t n = 0;
   const bool exchanges = !tensor_parallel_ && ranks_ > 1;
   // The tables behind the expert families time gather, scatter and reduction with the products; what is left is the router's tail.
-  const auto exchange = [&](std::string_view name, std::string_view family, const Exchange& e) {
+  const auto exchange = [&](const Exchange& e) {
     const double bytes = exchange_bytes(e, w);
-    if (exchanges) out[n++] = {name, 0, bytes, exchange_seconds(e, w), e.basis, false, family, bytes};
+    if (exchanges) out[n++] = {e.name, 0, bytes, exchange_seconds(e, w), e.basis, false, e.family, bytes};
   };
   out[n++] = {"routing", 0, 0, route_.seconds(0, 0), route_.basis, false, "route", 0};
-  exchange("dispatch", "a2a_dispatch", dispatch_);
+  exchange(dispatch_);
   out[n++] = {"routed experts", w.rows * expert_flops_, w.weights + acts, grouped_seconds(w), grouped_.basis, false, experts_family_, 0};
-  exchange("combine", "a2a_combine", combine_);
+  exchange(combine_);
   return static_cast<int>(n);
 }
 
@@ -244,7 +274,7 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* 
   const double link = link_bytes_per_s_ * (1 - link_taken);
   const auto of_rank = [&](std::size_t r, double most) { return r == 0 ? most : (ranks - most) / (ranks - 1); };
   for (std::size_t r = 0; r < sent.size(); ++r) {
-    const double rows = mean * shape_.top_k * of_rank(r, busiest.rows), ingress = of_rank(r, busiest.ingress);
+    const double rows = (whole_ ? total / ranks_ * of_rank(r, busiest.rows) : total) * shape_.top_k, ingress = of_rank(r, busiest.ingress);
     const double weights = r == 0 && demand && uneven() ? uneven_work(sent[r], total, busiest, busiest.ingress, link_taken).weights
                                                         : balanced_work(sent[r], total, link_taken).weights;
     const double acts = rows * (3 * hidden_ + 2 * intermediate_), flops = rows * expert_flops_;

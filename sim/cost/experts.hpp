@@ -50,20 +50,24 @@ class ExpertSide {
   std::vector<double> layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
   // Where one layer of what evaluate() gave leaves the range of its family.
   std::vector<RangeExit> exits(const ExpertCost& part) const;
-  bool uneven() const { return !tensor_parallel_ && ranks_ > 1; }  // whether a demand makes a difference
+  bool uneven() const { return whole_ && ranks_ > 1; }  // whether a demand makes a difference
   // One layer's expert side by rank. rows: of every rank. The busiest rank's share (the demand's maxima) is rank 0's, and
   // the others share the rest evenly.
   ExpertPhases phases(std::span<const double> rows, const StepDemand* demand, double link_taken) const;
 
  private:
-  struct Exchange {            // one direction of the all-to-all
+  struct Exchange {            // one direction of the all-to-all, or of a collective over all ranks' tokens
     double t0_s = 0, bytes_per_token = 0, link_bytes_per_s = 1, nic_bytes_per_s = 1;
+    double half_bytes = 0;     // at which a collective's link reaches half of its rate
+    std::string_view name, family;
     Basis basis = Basis::measured;
   };
   Exchange read_exchange(ParameterReader& read, const char* family, double bytes_per_copy) const;
+  Exchange read_collective(ParameterReader& read, const char* family) const;
+  void read_exchanges(ParameterReader& read, const StepContext& context);
   ExchangePhase phase_of(const Exchange& e) const;
   struct Work {                // of one layer on one rank
-    double largest = 0, mean = 0, total = 0;
+    double largest = 0, mean = 0, total = 0;  // tokens: of the rank with most, of a rank, of the engine
     double rows = 0, weights = 0;       // multiplied rows, bytes of touched experts
     double ingress = 1, most_ingress = 1;  // this rank's and the busiest one's, relative to the mean
     double link_taken = 0;
@@ -97,7 +101,7 @@ class ExpertSide {
 
   ExpertShape shape_;
   int ranks_;
-  bool tensor_parallel_, fused_;
+  bool tensor_parallel_, whole_, fused_;  // whole experts on every rank, or a slice of each
   double nvlink_domain_;
   double slots_, all_slots_;         // a rank's, the engine's
   double expert_weights_, expert_flops_, hidden_, intermediate_, cut_;

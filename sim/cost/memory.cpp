@@ -30,7 +30,7 @@ struct Shape {
   const RackSpec& rack;
   const EngineSpec& engine;
   const DeploymentSpec& deployment;
-  bool tensor_parallel;
+  bool tensor_parallel, whole_experts;
   int ranks;
 };
 
@@ -55,11 +55,11 @@ void weight_lines(const Shape& s, bool with_draft, MemoryPlan& plan) {
   const double expert = expert_parameters(s.model) * bytes_per_weight(type);
   if (s.model.experts.count > 0) {
     const int layers = moe_layers(s.model, PrefillRows::all) + moe_layers(s.model, PrefillRows::tail);
-    const double per_layer = s.tensor_parallel ? double(s.model.experts.count) / s.ranks : slots_of(s);
+    const double per_layer = s.whole_experts ? slots_of(s) : double(s.model.experts.count) / s.ranks;
     plan.lines.push_back({"routed experts", layers * per_layer * expert,
                           fmt::format("{} layers x {:g} experts x {:.2f} MB", layers, per_layer, expert / 1e6)});
-    plan.expert_slots_per_rank = s.tensor_parallel ? s.model.experts.count : slots_of(s);
-    if (std::string note = padding_note(s.model.experts.count, s.deployment.eplb.redundant_experts, s.ranks); !s.tensor_parallel && !note.empty())
+    plan.expert_slots_per_rank = s.whole_experts ? slots_of(s) : s.model.experts.count;
+    if (std::string note = padding_note(s.model.experts.count, s.deployment.eplb.redundant_experts, s.ranks); s.whole_experts && !note.empty())
       plan.notes.push_back(std::move(note));
     if (type != s.model.experts.weights)
       plan.notes.push_back(fmt::format("{} has no FP4: routed experts are kept as FP8", s.rack.gpu.name));
@@ -69,7 +69,7 @@ void weight_lines(const Shape& s, bool with_draft, MemoryPlan& plan) {
   plan.lines.push_back({"embedding and head", ends, s.tensor_parallel ? "cut by vocabulary" : "a copy per rank"});
   if (with_draft && s.model.draft) {
     const DraftSpec& d = *s.model.draft;
-    const int slots = slots_per_rank(d.experts, s.ranks, s.tensor_parallel ? 0 : s.deployment.eplb.draft_redundant_experts);
+    const int slots = slots_per_rank(d.experts, s.ranks, s.whole_experts ? s.deployment.eplb.draft_redundant_experts : 0);
     draft += d.stages * double(slots) * expert;
     plan.lines.push_back({"draft model", draft, fmt::format("{} layers, {} experts over {} ranks", d.stages, d.experts, s.ranks)});
   }
@@ -119,7 +119,7 @@ void activation_lines(const Shape& s, EngineRole role, MemoryPlan& plan) {
 
 MemoryPlan plan_memory(const ModelSpec& model, const RackSpec& rack, const EngineSpec& engine, EngineRole role,
                        const DeploymentSpec& deployment, double minimum_context) {
-  const Shape s{model, rack, engine, deployment, engine.tp > 0, engine.ranks()};
+  const Shape s{model, rack, engine, deployment, engine.tp > 0, engine.expert_parallel(), engine.ranks()};
   RACKCAST_CHECK(s.ranks > 0, "an engine without ranks");
   const bool with_draft = role != EngineRole::prefill && deployment.speculation.draft_tokens > 0;
   MemoryPlan plan;

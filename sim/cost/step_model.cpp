@@ -9,7 +9,7 @@
 namespace rackcast {
 
 bool StepContext::fused_experts() const {
-  return model.experts.fused && !tensor_parallel && ranks <= nvlink_domain && costs.has("moe_fused", model.name) &&
+  return model.experts.fused && !tensor_parallel && whole_experts() && ranks <= nvlink_domain && costs.has("moe_fused", model.name) &&
          expert_weights(model, gpu) == WeightType::fp4;
 }
 
@@ -38,6 +38,7 @@ std::unique_ptr<StepModel> make_step_model(const ModelSpec& model, const RackSpe
   context.costs = read_costs(catalog, engine.cost.empty() ? rack.gpu.name : engine.cost);
   context.ranks = engine.ranks();
   context.tensor_parallel = engine.tp > 0;
+  context.expert_parallel = engine.expert_parallel();
   context.gpus_per_node = rack.gpus_per_node;
   context.nvlink_domain = rack.nvlink_domain;
   context.nic_bandwidth = rack.nic_bandwidth;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -106,6 +107,7 @@ struct StepContext {
   CostSpec costs;
   int ranks = 1;                      // GPUs of the engine
   bool tensor_parallel = false;       // false: DEP
+  std::optional<bool> expert_parallel;  // whole experts on every rank, or slices of all; not given: with DEP, not with TP
   int gpus_per_node = 4;
   int nvlink_domain = 72;             // GPUs that reach each other over NVLink
   BytesPerSecond nic_bandwidth{};     // per GPU, between domains; used when ranks > nvlink_domain
@@ -119,6 +121,7 @@ struct StepContext {
   HostSpec host;                      // -1 in it: the cost file's value
   bool sustained_clock = false;       // iterations with prompts run at the rate that the power cap leaves
 
+  bool whole_experts() const { return expert_parallel.value_or(!tensor_parallel); }
   bool fused_experts() const;         // dispatch, experts and combine as one kernel
 };
 std::unique_ptr<StepModel> make_step_model(const StepContext& context);

@@ -4,6 +4,7 @@
 // It owns no clock: the simulation starts an iteration, and tells it when that has ended. One iteration is one event.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct EngineShape {
   EngineRole role = EngineRole::aggregated;
   std::uint32_t ranks = 1;            // DP ranks; 1 for tensor parallelism
   std::uint32_t gpus = 1;
+  std::optional<std::uint32_t> expert_ranks;  // that whole experts are spread over, 0: none; not given: the DP ranks
   BatchLimits limits{};
   std::int64_t kv_tokens = KvCache::unlimited;  // of one DP rank
   std::int64_t kv_fixed_tokens = 0;   // fixed space of a running request (window, compressor state), in tokens

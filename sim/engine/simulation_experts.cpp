@@ -17,8 +17,8 @@ void Simulation::add_experts() {
   for (const PoolOptions& pool : options_.pools) {
     std::shared_ptr<EngineExperts> shared;
     for (std::uint32_t i = 0; i < pool.engines; ++i, ++e) {
-      const std::uint32_t ranks = pool.shape.ranks;
-      if (ranks != pool.shape.gpus || ranks < 2) continue;  // tensor parallel: every rank has its share of every expert
+      const std::uint32_t ranks = pool.shape.expert_ranks.value_or(pool.shape.ranks == pool.shape.gpus ? pool.shape.ranks : 0);
+      if (ranks < 2) continue;  // every rank has its slice of every expert
       const std::uint32_t nodes = std::max(1U, ranks / std::max(1U, options_.topology.gpus_per_node));
       if (!shared || !shared->shareable())
         shared = std::make_shared<EngineExperts>(options_.experts, popularities, static_cast<int>(ranks),

@@ -20,6 +20,10 @@ const std::vector<Choice> engram_placements = {{"hbm", "a copy on every rank"},
 const std::vector<Choice> engine_paths = {
     {"standard", "one kernel an operation, as in engines for many users"},
     {"low_latency", "steps of few tokens run fused kernels, a handful a layer; larger ones take the standard path"}};
+const std::vector<Choice> expert_splits = {
+    {"auto", "expert_parallel with dep, tensor_parallel with tp"},
+    {"expert_parallel", "every rank holds whole experts (EP); with dep tokens go to them and back, with tp every rank has all tokens and one all-reduce adds up"},
+    {"tensor_parallel", "every rank holds a slice of every expert (MoE TP); with dep all ranks' tokens are gathered before and reduced behind"}};
 const std::vector<Choice> network_kinds = {{"simgrid", "SimGrid's max-min flows: the reference"},
                                            {"fluid", "an exact max-min solver of our own, faster in very large sweeps"}};
 const std::vector<Choice> clock_modes = {
@@ -33,7 +37,7 @@ constexpr int most_ranks = 10000;
 
 void fields(Visitor& v, EngineSpec& e) {
   v.field("engines", e.engines, "identical engines").required().require(e.engines > 0 && e.engines <= 30000, "must be 1 to 30000");
-  v.field("dep", e.dep, "ranks of an engine with data-parallel attention and experts sharded over them")
+  v.field("dep", e.dep, "ranks of an engine with data-parallel attention; experts are spread over them")
       .require(e.dep >= 0 && e.dep <= most_ranks, "must be 0 to 10000");
   v.field("tp", e.tp, "ranks of a tensor-parallel engine").require(e.tp >= 0 && e.tp <= most_ranks, "must be 0 to 10000");
   v.rule(e.tp > 0 ? "tp" : "dep", (e.dep > 0) != (e.tp > 0), "give one of dep and tp");
@@ -47,6 +51,7 @@ void fields(Visitor& v, EngineSpec& e) {
       .require(e.answer_iterations >= 0, "must be >= 0");
   v.choice("path", e.path, engine_paths, "kernels of small steps")
       .require(e.path == EnginePath::standard || e.tp > 0, "low_latency is for tensor-parallel engines: give tp");
+  v.choice("experts", e.experts, expert_splits, "how routed experts are divided over the ranks");
   v.field("cost", e.cost, "cost file (costs/); empty: the one named like the GPU");
 }
 

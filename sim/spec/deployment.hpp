@@ -18,25 +18,29 @@ namespace rackcast {
 enum class KvFormat { nvfp4, fp8_layout };             // V4.1: 890 or 1,630 B/token; others: the model's own first or second format
 enum class EngramPlacement { hbm, peer, host };
 enum class EnginePath { standard, low_latency };
+enum class ExpertSplit { automatic, expert_parallel, tensor_parallel };
 enum class NetworkKind { simgrid, fluid };
 enum class ClockMode { burst, sustained };
 enum class Fidelity { collapsed, layered, flow };
 
 // YAML spelling and meaning, in enumerator order. Those of router, balance and when_full follow sim/policy/choices.hpp.
 extern const std::vector<Choice> router_policies, balance_policies, kv_full_policies, kv_formats, engram_placements,
-    engine_paths, network_kinds, clock_modes, fidelities;
+    engine_paths, expert_splits, network_kinds, clock_modes, fidelities;
 
 // One pool of identical engines. Exactly one of dep and tp is set (the other 0).
 struct EngineSpec {
   int engines = 0;
-  int dep = 0;                        // attention data-parallel + experts over this many ranks
+  int dep = 0;                        // attention data-parallel over this many ranks
   int tp = 0;                         // tensor parallel over this many ranks
   Tokens max_batched_tokens{16384};   // prefill token budget of one iteration: per rank for DEP, per engine for TP
   int max_requests_per_rank = 256;    // running requests; per rank for DEP, per engine for TP
   Tokens prompt_chunk{0};             // of one prompt in an iteration; 0: as the budget has room
   int answer_iterations = 0;          // without prompts after one with them, while there are answers to make
   EnginePath path = EnginePath::standard;
+  ExpertSplit experts = ExpertSplit::automatic;
   std::string cost;                   // cost file; empty = the GPU's name
+  // Whole experts on every rank, or a slice of every expert.
+  bool expert_parallel() const { return experts == ExpertSplit::automatic ? dep > 0 : experts == ExpertSplit::expert_parallel; }
   int ranks() const { return dep > 0 ? dep : tp; }
   int gpus() const { return engines * ranks(); }
 };

@@ -33,6 +33,13 @@ BOOST_AUTO_TEST_CASE(a_disaggregated_row_with_all_columns_needs_nothing_more_tha
   BOOST_TEST(!r.draft_tokens.has_value());
 }
 
+BOOST_AUTO_TEST_CASE(experts_are_cut_where_a_row_says_data_parallel_attention_over_moe_tp) {
+  const char* const cut = "a,silicon_concurrency=288,sglang,deepseek-ai/DeepSeek-V3,b200_sxm,fp8,disagg,8192,1024,,,,,1,1,8,8,1,1,1,8,1,8,19560,30.9\n";
+  const PublishedRow r = silicon(cut);
+  BOOST_TEST(r.prefill->experts_cut);
+  BOOST_TEST(!r.decode->experts_cut);
+}
+
 BOOST_AUTO_TEST_CASE(a_width_of_tensor_times_expert_is_read_as_the_engine_it_was) {
   const PublishedRow r = silicon("a,silicon_concurrency=16,trtllm,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,1024,1024,64,1,8,8,,,,,,,,,,,918,14.2\n");
   BOOST_TEST(r.gpu == "h200");

@@ -49,6 +49,14 @@ BOOST_AUTO_TEST_CASE(vllm_replays_prompts_as_graphs_where_its_launch_captures_su
   BOOST_TEST(has(scenario_of("2026-03-25,DeepSeek-R1-0528,fp8,h200,sglang,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4"), "prompt_graphs: false"));
 }
 
+BOOST_AUTO_TEST_CASE(sglang_cuts_experts_under_data_parallel_attention_without_ep_and_keeps_them_whole_with_it) {
+  const std::string cut = scenario_of("2026-03-18,DeepSeek-R1-0528,fp8,b200,dynamo-sglang,8k1k,none,1,8,1w TP8 EP1 dpa=1,8,1w TP8 EP8 dpa=1,16,288");
+  BOOST_TEST(has(cut, "prefill: {engines: 1, dep: 8,"));
+  BOOST_TEST(has(cut, "experts: tensor_parallel"));
+  BOOST_TEST(!has(cut.substr(cut.find("decode:")), "experts: tensor_parallel"));
+  BOOST_TEST(!has(scenario_of("2026-03-18,DeepSeek-R1-0528,fp8,b200,dynamo-trt,8k1k,none,1,8,1w TP8 EP1 dpa=1,8,1w TP8 EP8 dpa=1,16,288"), "tensor_parallel"));
+}
+
 BOOST_AUTO_TEST_CASE(int4_weights_are_the_released_experts_and_fp4_weights_the_quantised_ones) {
   BOOST_TEST(has(scenario_of("2026-03-24,Kimi-K2.5,int4,h200,vllm,1k1k,none,0,,,8,1w TP8 EP1 dpa=0,8,4"), "model: kimi-k2.5-int4\n"));
   BOOST_TEST(has(scenario_of("2026-04-20,Kimi-K2.5,fp4,b200,vllm,1k1k,none,0,,,4,1w TP4 EP1 dpa=0,4,4"), "model: kimi-k2.5\n"));
