@@ -11,6 +11,7 @@ import collections
 import concurrent.futures
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -20,15 +21,27 @@ NOT_HOST = "calib/gpu"
 
 def counts_of(gcda):
     run = subprocess.run(["gcov", "--json-format", "--stdout", gcda], capture_output=True, text=True, cwd=os.path.dirname(gcda))
-    return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    reports = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    if run.returncode != 0 or not reports:
+        sys.exit(f"{gcda}: gcov cannot read it: {run.stderr.strip()}")
+    return reports
+
+
+def percent(text):
+    value = float(text) if text.replace(".", "", 1).isdigit() else -1
+    if not 0 <= value <= 100:
+        sys.exit(f"LEAST_PERCENT '{text}' must be 0 to 100")
+    return value
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
+    if not shutil.which("gcov"):
+        sys.exit("gcov is not installed")
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     build = os.path.abspath(sys.argv[1])
-    least = float(sys.argv[2]) if len(sys.argv) == 3 else 0
+    least = percent(sys.argv[2]) if len(sys.argv) == 3 else 0
     gcda = [os.path.join(d, f) for d, _, files in os.walk(build) for f in files if f.endswith(".gcda")]
     lines = collections.defaultdict(dict)
     with concurrent.futures.ThreadPoolExecutor() as pool:

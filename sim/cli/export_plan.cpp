@@ -119,9 +119,23 @@ class RoleBuilder {
   ServeRole role_;
 };
 
+const char* precision_of(WeightType type) {
+  switch (type) {
+    case WeightType::bf16: return "bf16";
+    case WeightType::fp8: return "fp8";
+    case WeightType::fp4:
+    case WeightType::nvfp4: return "fp4";
+    case WeightType::int4: return "int4";
+  }
+  return "";
+}
+
 std::vector<std::string> notes_of(const Scenario& s) {
   const DeploymentSpec& d = s.deployment;
   std::vector<std::string> notes;
+  for (const auto& [pool, name] : {std::pair{&d.prefill, "prefill"}, {&d.decode, "decode"}, {&d.aggregated, "aggregated"}})
+    if (*pool && !(*pool)->expert_parallel() && d.eplb.policy != EplbPolicy::none && s.model.experts.count > 0)
+      notes.push_back(fmt::format("eplb.policy: {} has slices of every expert, so that nothing is placed there", name));
   const auto policy = [](const auto& choices, auto value) { return std::string(choices[static_cast<std::size_t>(value)].name); };
   if (d.kv_transfer.mode == KvTransferMode::push_layerwise && d.decode)
     notes.push_back("kv_transfer.mode push_layerwise: written as push; the connector sends when prefill has ended");
@@ -157,8 +171,7 @@ ServePlan serve_plan(const Scenario& s, const std::string& model_path) {
   plan.name = s.name;
   plan.gpu = s.rack.gpu.name;
   plan.gpus_per_node = s.rack.gpus_per_node;
-  constexpr const char* precisions[] = {"bf16", "fp8", "fp4"};
-  plan.precision = precisions[static_cast<std::size_t>(s.model.experts.weights)];
+  plan.precision = precision_of(s.model.experts.weights);
   plan.router = s.deployment.router.policy;
   const auto known = published_models.find(s.model.name);
   plan.model = !model_path.empty() ? model_path : known != published_models.end() ? known->second : s.model.name;

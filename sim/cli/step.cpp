@@ -94,8 +94,9 @@ std::string range_note(const RangeTally& outside, double whole_s) {
   return fmt::format("{:.1f}% of the step is in launches outside the range of the cost file's points: {}", 100 * outside.share_of(whole_s), outside.text(whole_s));
 }
 
-nlohmann::ordered_json as_json(const StepTime& t, double tokens, const std::vector<OperatorCost>& operators) {
+nlohmann::ordered_json as_json(const StepContext& c, const StepTime& t, double tokens, const std::vector<OperatorCost>& operators) {
   nlohmann::ordered_json out;
+  out["experts"] = c.model.experts.count == 0 ? "none" : c.whole_experts() ? "expert_parallel" : "tensor_parallel";
   out["total_s"] = t.total_s;
   out["main_s"] = t.total_s - t.draft_s - t.host_s;
   out["groups"] = {{"attention_s", t.attention_s}, {"moe_s", t.moe_s}, {"other_s", t.other_s},
@@ -113,7 +114,8 @@ nlohmann::ordered_json as_json(const StepTime& t, double tokens, const std::vect
 
 void print_table(const StepOptions& o, const StepContext& c, const StepTime& t, double tokens,
                  const std::vector<OperatorCost>& operators) {
-  fmt::print("{} on {}, {}{}, case {}: {:.0f} tokens {}\n\n", c.model.name, c.gpu.name, c.tensor_parallel ? "TP" : "DEP", c.ranks,
+  const char* const experts = c.whole_experts() == !c.tensor_parallel || c.model.experts.count == 0 ? "" : c.whole_experts() ? " with whole experts" : " with experts cut";
+  fmt::print("{} on {}, {}{}{}, case {}: {:.0f} tokens {}\n\n", c.model.name, c.gpu.name, c.tensor_parallel ? "TP" : "DEP", c.ranks, experts,
              o.case_text, tokens, c.tensor_parallel ? "in the engine" : "a rank");
   fmt::print("{:<34} {:<9} {:>6} {:<42} {:>10} {:>10} {:>10} {:>6}  {}\n", "operator", "group", "layers", "shape", "GFLOP", "MB",
              "us", "share", "basis");
@@ -141,9 +143,9 @@ int run_step(const StepOptions& o, const Program& program) {
   const StepTime time = model->step(ranks, load);
   const std::vector<OperatorCost> operators = model->operators(ranks, load);
   const double tokens = batch.decode_tokens + batch.prefill_tokens;
-  if (const std::string note = padding_note(c.model.experts.count, c.redundant_experts, c.ranks); c.whole_experts() && !note.empty())
+  if (const std::string note = padding_note(c.model.experts.count, c.redundant_experts, c.ranks); c.whole_experts() && c.ranks > 1 && !note.empty())
     fmt::print(stderr, "note: {}\n", note);
-  if (o.json) fmt::print("{}\n", as_json(time, tokens, operators).dump(2));
+  if (o.json) fmt::print("{}\n", as_json(c, time, tokens, operators).dump(2));
   else print_table(o, c, time, tokens, operators);
   return 0;
 }
@@ -157,7 +159,7 @@ Action setup_step(CLI::App& app, const Program& program) {
   app.add_option("--dep", o->dep, "ranks of an engine with data-parallel attention")->check(CLI::Range(1, most_ranks));
   app.add_option("--tp", o->tp, "ranks of a tensor-parallel engine")->check(CLI::Range(1, most_ranks));
   static const std::map<std::string, ExpertSplit> splits{{"auto", ExpertSplit::automatic}, {"expert_parallel", ExpertSplit::expert_parallel}, {"tensor_parallel", ExpertSplit::tensor_parallel}};
-  add_choice(app, "--experts", o->split, splits, "whole experts on every rank (with --dep) or slices of all (with --tp); auto");
+  add_choice(app, "--experts", o->split, splits, "expert_parallel: whole experts on every rank; tensor_parallel: a slice of every expert; auto: the first with --dep, the second with --tp");
   app.add_option("--case", o->case_text, "[N*]Q[@K][c][:D],...: requests, query tokens, KV length, drafted tokens")->required();
   static const std::map<std::string, CasePhase> phases{{"prefill", CasePhase::prefill}, {"decode", CasePhase::decode}};
   add_choice(app, "--phase", o->phase, phases, "prefill or decode, when Q alone does not tell");

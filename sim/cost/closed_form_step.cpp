@@ -26,7 +26,7 @@ struct ExpertRows {
 class ClosedFormStep : public StepModel {
  public:
   explicit ClosedFormStep(const StepContext& context)
-      : ranks_(context.ranks), tensor_parallel_(context.tensor_parallel), rank_times_(context) {
+      : token_ranks_(context.tensor_parallel || !context.whole_experts() ? 1 : context.ranks), rank_times_(context) {
     add_experts(context);
     read_host(context);
   }
@@ -106,7 +106,7 @@ class ClosedFormStep : public StepModel {
         const ExpertCost& part = parts[static_cast<std::size_t>(i)];
         gpu_s += e.passes * part.seconds;
         rows.push_back({part.name, e.group == Group::draft, group_names[index_of(e.group)], static_cast<int>(std::lround(e.layers * e.passes)),
-                        s.total[f] / (tensor_parallel_ ? 1 : ranks_), "rows a rank", part.exact, e.passes * part.flops, e.passes * part.bytes,
+                        s.total[f] / token_ranks_, "rows a rank", part.exact, e.passes * part.flops, e.passes * part.bytes,
                         e.passes * part.seconds, part.basis, part.family, e.side.exits(part)});
       }
     }
@@ -179,8 +179,7 @@ class ClosedFormStep : public StepModel {
     padded_tokens_ = c.tensor_parallel ? 0 : static_cast<double>(c.host.padded_tokens.count);
   }
 
-  int ranks_;
-  bool tensor_parallel_;
+  int token_ranks_;  // that a layer's tokens are spread over; 1: every rank has all of them
   SlowestRanks rank_times_;
   std::vector<ExpertRows> experts_;
   HostTime host_;

@@ -36,6 +36,17 @@ bool exact_where_known(const std::map<std::string, CostFamily>& families) {
   return true;
 }
 
+// Rates are divided by, times of launches add up. Composites may take time back, fused experts less with more ranks.
+std::string impossible(const std::map<std::string, CostFamily>& families) {
+  for (const auto& [name, family] : families)
+    for (const auto& [parameter, p] : family.parameters) {
+      const auto ends = [&, key = std::string_view(parameter)](std::string_view unit) { return key.ends_with(unit); };
+      if ((ends("_gbs") || ends("_tflops") || ends("_efficiency")) && !(p.lo > 0)) return name + "." + parameter + ": a rate must be > 0";
+      if (!name.starts_with("composite") && name != "moe_fused" && (ends("_us") || ends("_ns") || ends("_mb")) && !(p.value >= 0)) return name + "." + parameter + ": must be >= 0";
+    }
+  return {};
+}
+
 constexpr std::string_view exact_rule = "exact points are of matrices in families dense_*, of layers of experts in moe_fused";
 
 }  // namespace
@@ -50,14 +61,18 @@ void fields(Visitor& v, CostFamily& f) {
 }
 
 void fields(Visitor& v, ModelOverride& o) {
-  v.map("families", o.families, "parameters that replace the GPU's for this model").require(!v.clean() || exact_where_known(o.families), exact_rule);
+  const FieldRule families = v.map("families", o.families, "parameters that replace the GPU's for this model");
+  families.require(!v.clean() || exact_where_known(o.families), exact_rule);
+  if (const std::string bad = v.clean() ? impossible(o.families) : std::string(); !bad.empty()) families.require(false, bad);
 }
 
 void fields(Visitor& v, CostSpec& c) {
   v.field("name", c.name, "of the cost file").required();
   v.field("gpu", c.gpu, "the GPU that it is about").required();
   v.field("source", c.source, "how the file came about, with date");
-  v.map("families", c.families, "parameters by kernel family").require(!v.clean() || exact_where_known(c.families), exact_rule);
+  const FieldRule families = v.map("families", c.families, "parameters by kernel family");
+  families.require(!v.clean() || exact_where_known(c.families), exact_rule);
+  if (const std::string bad = v.clean() ? impossible(c.families) : std::string(); !bad.empty()) families.require(false, bad);
   v.map("models", c.models, "composites fitted on one model");
 }
 

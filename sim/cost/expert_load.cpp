@@ -36,10 +36,12 @@ const StepDemand& DrawnExperts::at(double tokens) {
 
 TypicalExperts::TypicalExperts(const StepContext& c, const EplbSpec& eplb, const ExpertPopularityOptions& popularity,
                                double tokens_per_request, std::uint64_t seed, std::vector<ExpertPlacement> table) {
-  if (!c.whole_experts() || c.ranks < 2) return;
+  const bool whole = c.whole_experts() && c.ranks > 1;
+  if (!whole && !table.empty()) throw UserError("a placement table is of whole experts on several ranks: this engine has slices of each, or one rank");
   const auto part = [&](int experts, int top_k, int redundant, bool draft, std::vector<ExpertPlacement> layers) {
-    const EplbShape shape{experts, c.ranks, slots_per_rank(experts, c.ranks, redundant), std::max(1, c.ranks / c.gpus_per_node), draft};
-    return std::make_unique<DrawnExperts>(make_eplb_planner(eplb, shape, std::move(layers)), top_k, eplb.replica_choice, popularity,
+    const EplbShape shape = whole ? EplbShape{experts, c.ranks, slots_per_rank(experts, c.ranks, redundant), std::max(1, c.ranks / c.gpus_per_node), draft}
+                                  : EplbShape{experts, 1, experts, 1, draft};  // one rank stands for all
+    return std::make_unique<DrawnExperts>(make_eplb_planner(whole ? eplb : EplbSpec{}, shape, std::move(layers)), top_k, eplb.replica_choice, popularity,
                                           tokens_per_request, seed + (draft ? 1 : 0));
   };
   const ExpertsSpec& e = c.model.experts;

@@ -43,7 +43,8 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
   ParameterReader read(context.costs, m.name);
   cut_ = whole_ ? 1 : ranks_;
   const int spread = whole_ ? ranks_ : 1;
-  slots_ = std::ceil(double(shape.experts + context.redundant_experts) / spread);
+  spread_ = spread;
+  slots_ = std::ceil(double(shape.experts + (whole_ ? context.redundant_experts : 0)) / spread);
   all_slots_ = slots_ * spread;
   hidden_ = m.hidden;
   intermediate_ = m.experts.intermediate / cut_;
@@ -101,9 +102,9 @@ void ExpertSide::read_exchanges(ParameterReader& read, const StepContext& contex
     combine_.name = "combine";
     if (ranks_ > context.nvlink_domain && nic <= 0) throw UserError(engine + "the rack has no nic_bandwidth");
   } else {
-    if (ranks_ > context.nvlink_domain) throw UserError(engine + "experts: tensor_parallel with dep needs a domain that holds it");
-    dispatch_ = read_collective(read, "nccl_all_gather");
-    combine_ = read_collective(read, "nccl_reduce_scatter");
+    if (ranks_ > context.nvlink_domain) throw UserError(engine + "experts cut behind data-parallel attention need all ranks in one");
+    dispatch_ = read_collective(read, context.costs, "nccl_all_gather", "nccl_reduce_scatter");
+    combine_ = read_collective(read, context.costs, "nccl_reduce_scatter", "nccl_all_gather");
     dispatch_.name = "all-gather of tokens";
     combine_.name = "reduce-scatter of tokens";
   }
@@ -113,14 +114,18 @@ void ExpertSide::read_exchanges(ParameterReader& read, const StepContext& contex
   }
 }
 
-// Every rank's tokens to all others, in BF16, or the sum over ranks of their parts back.
-ExpertSide::Exchange ExpertSide::read_collective(ParameterReader& read, const char* family) const {
+// Every rank's tokens to all others, in BF16, or the sum over ranks of their parts back: the same bytes on every link, so that
+// one stands for the other where a file knows one only.
+ExpertSide::Exchange ExpertSide::read_collective(ParameterReader& read, const CostSpec& costs, const char* wanted, const char* other) const {
+  const char* const family = costs.has(wanted) ? wanted : other;
+  if (!costs.has(family))
+    throw UserError("costs of " + costs.name + ": experts cut behind data-parallel attention (experts: tensor_parallel with dep) need " + wanted + " or " + other);
   Exchange e;
   e.bytes_per_token = hidden_ * 2 * (ranks_ - 1);
   e.t0_s = (read.value(family, "a0_us") + read.value(family, "a1_us") * ranks_) * 1e-6;
   e.link_bytes_per_s = read.value(family, "link_gbs") * 1e9;
   e.half_bytes = read.value_or(family, "half_mb", 0) * 1e6;
-  e.basis = read.take_basis();
+  e.basis = family == wanted ? read.take_basis() : std::max(read.take_basis(), Basis::transferred);
   e.family = family;
   return e;
 }
@@ -261,21 +266,27 @@ ExchangePhase ExpertSide::phase_of(const Exchange& e) const {
   return {e.bytes_per_token * ranks_ / (ranks_ - 1), e.link_bytes_per_s, e.nic_bytes_per_s};
 }
 
+// What an exchange takes beside the bytes that the network moves.
+double ExpertSide::unmoved_s(const Exchange& e, const Work& w) const {
+  return e.t0_s + (e.half_bytes > 0 ? std::sqrt(exchange_bytes(e, w) * e.half_bytes) / (e.link_bytes_per_s * (1 - w.link_taken)) : 0);
+}
+
 // The terms of evaluate(), rank by rank.
 ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* demand, double link_taken) const {
   ExpertPhases p;
   p.layers = static_cast<int>(std::lround(shape_.layers));
-  p.rows.assign(sent.begin(), sent.end());
   p.fused = fused_;
   double total = 0;
   for (const double rows : sent) total += rows;
   const double ranks = static_cast<double>(sent.size()), mean = total / ranks;
+  if (whole_) p.rows.assign(sent.begin(), sent.end());
+  else p.rows.assign(sent.size(), mean);  // a collective's ranks pass one another's tokens on
   const ExpertDemand busiest = demand && uneven() ? demand->mean : ExpertDemand{};
   const double link = link_bytes_per_s_ * (1 - link_taken);
   const auto of_rank = [&](std::size_t r, double most) { return r == 0 ? most : (ranks - most) / (ranks - 1); };
   for (std::size_t r = 0; r < sent.size(); ++r) {
     const double rows = (whole_ ? total / ranks_ * of_rank(r, busiest.rows) : total) * shape_.top_k, ingress = of_rank(r, busiest.ingress);
-    const double weights = r == 0 && demand && uneven() ? uneven_work(sent[r], total, busiest, busiest.ingress, link_taken).weights
+    const double weights = (r == 0 || !whole_) && demand && uneven() ? uneven_work(sent[r], total, busiest, busiest.ingress, link_taken).weights
                                                         : balanced_work(sent[r], total, link_taken).weights;
     const double acts = rows * (3 * hidden_ + 2 * intermediate_), flops = rows * expert_flops_;
     p.share.push_back(ingress / ranks);
@@ -284,8 +295,9 @@ ExpertPhases ExpertSide::phases(std::span<const double> sent, const StepDemand* 
       p.experts_s.push_back(p_norm((weights + shared_bytes_ + acts) / grouped_.bytes_per_s, (flops + sent[r] * shared_flops_) / grouped_.flops_per_s, norm_.p()));
       p.reduce_s.push_back(sent[r] * hidden_ * 2 * (1 + shape_.top_k) / reduce_bytes_per_s_);
     } else {
-      p.before_s.push_back(route_.seconds(0, 0) + dispatch_.t0_s);
-      p.experts_s.push_back(grouped_seconds({.total = total, .rows = rows, .weights = weights, .ingress = ingress}) + combine_.t0_s);
+      const Work work{.largest = sent[r], .mean = mean, .total = total, .rows = rows, .weights = weights, .ingress = ingress, .link_taken = link_taken};
+      p.before_s.push_back(route_.seconds(0, 0) + unmoved_s(dispatch_, work));
+      p.experts_s.push_back(grouped_seconds(work) + unmoved_s(combine_, work));
     }
   }
   if (fused_) {

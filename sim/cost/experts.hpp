@@ -50,7 +50,9 @@ class ExpertSide {
   std::vector<double> layer_seconds(double largest, double total, const StepDemand& demand, double link_taken) const;
   // Where one layer of what evaluate() gave leaves the range of its family.
   std::vector<RangeExit> exits(const ExpertCost& part) const;
-  bool uneven() const { return whole_ && ranks_ > 1; }  // whether a demand makes a difference
+  // Whether a demand makes a difference: of ranks with whole experts, or of one that stands for all with slices, where the
+  // experts that a batch touches change with it.
+  bool uneven() const { return shape_.experts > 0; }
   // One layer's expert side by rank. rows: of every rank. The busiest rank's share (the demand's maxima) is rank 0's, and
   // the others share the rest evenly.
   ExpertPhases phases(std::span<const double> rows, const StepDemand* demand, double link_taken) const;
@@ -63,7 +65,7 @@ class ExpertSide {
     Basis basis = Basis::measured;
   };
   Exchange read_exchange(ParameterReader& read, const char* family, double bytes_per_copy) const;
-  Exchange read_collective(ParameterReader& read, const char* family) const;
+  Exchange read_collective(ParameterReader& read, const CostSpec& costs, const char* wanted, const char* other) const;
   void read_exchanges(ParameterReader& read, const StepContext& context);
   ExchangePhase phase_of(const Exchange& e) const;
   struct Work {                // of one layer on one rank
@@ -98,11 +100,13 @@ class ExpertSide {
   double fused_link_bytes(const Work& work) const;
   double exchange_bytes(const Exchange& e, const Work& work) const;
   double exchange_seconds(const Exchange& e, const Work& work) const;
+  double unmoved_s(const Exchange& e, const Work& work) const;
 
   ExpertShape shape_;
   int ranks_;
   bool tensor_parallel_, whole_, fused_;  // whole experts on every rank, or a slice of each
   double nvlink_domain_;
+  int spread_;                       // ranks that whole experts are spread over; 1: slices on every rank
   double slots_, all_slots_;         // a rank's, the engine's
   double expert_weights_, expert_flops_, hidden_, intermediate_, cut_;
   double shared_bytes_ = 0, shared_flops_ = 0;

@@ -10,8 +10,8 @@ ExpertSide::Work ExpertSide::uneven_work(double largest, double total, const Exp
                                          double link_taken) const {
   Work w{.largest = largest, .mean = total / ranks_, .total = total, .ingress = rank.ingress, .most_ingress = most_ingress,
          .link_taken = link_taken};
-  w.rows = w.mean * shape_.top_k * rank.rows;
-  const double touched = rank.touched * touched_slots(double(shape_.experts) / ranks_, shape_.experts, shape_.top_k, total);
+  w.rows = total / spread_ * shape_.top_k * rank.rows;
+  const double touched = rank.touched * touched_slots(double(shape_.experts) / spread_, shape_.experts, shape_.top_k, total);
   w.weights = std::min(slots_, touched) * expert_weights_;
   return w;
 }

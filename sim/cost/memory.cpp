@@ -61,6 +61,9 @@ void weight_lines(const Shape& s, bool with_draft, MemoryPlan& plan) {
     plan.expert_slots_per_rank = s.whole_experts ? slots_of(s) : s.model.experts.count;
     if (std::string note = padding_note(s.model.experts.count, s.deployment.eplb.redundant_experts, s.ranks); s.whole_experts && !note.empty())
       plan.notes.push_back(std::move(note));
+    const EplbSpec& eplb = s.deployment.eplb;
+    if (!s.whole_experts && (eplb.policy != EplbPolicy::none || eplb.redundant_experts > 0))
+      plan.notes.push_back("every rank has a slice of every expert: deployment.eplb has nothing to place");
     if (type != s.model.experts.weights)
       plan.notes.push_back(fmt::format("{} has no FP4: routed experts are kept as FP8", s.rack.gpu.name));
   }
@@ -109,6 +112,11 @@ void activation_lines(const Shape& s, EngineRole role, MemoryPlan& plan) {
   const double per_token = activation_per_token(s.model, s.tensor_parallel ? s.ranks : 1);
   plan.lines.push_back({"activations", (decode + prefill) * per_token,
                         fmt::format("{:.0f} tokens x {:.0f} KB", decode + prefill, per_token / 1e3)});
+  if (!s.tensor_parallel && !s.whole_experts && s.model.experts.count > 0 && s.ranks > 1) {
+    const ExpertsSpec& e = s.model.experts;
+    const double gathered = (decode + prefill) * (s.ranks - 1), row = 2.0 * s.model.hidden + e.top_k * (3.0 * s.model.hidden + 2.0 * e.intermediate / s.ranks);
+    plan.lines.push_back({"tokens of the other ranks", gathered * row, fmt::format("{:.0f} tokens x {:.0f} KB, gathered for the slices of experts", gathered, row / 1e3)});
+  }
   const double rows = role == EngineRole::prefill ? 64 : decode;
   const double width = double(s.model.vocabulary) / (s.tensor_parallel ? s.ranks : 1);
   plan.lines.push_back({"logits", rows * width * 4, fmt::format("{:.0f} rows x {:.0f} x 4 B", rows, width)});

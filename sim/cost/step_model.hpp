@@ -121,7 +121,7 @@ struct StepContext {
   HostSpec host;                      // -1 in it: the cost file's value
   bool sustained_clock = false;       // iterations with prompts run at the rate that the power cap leaves
 
-  bool whole_experts() const { return expert_parallel.value_or(!tensor_parallel); }
+  bool whole_experts() const { return ranks == 1 ? !tensor_parallel : expert_parallel.value_or(!tensor_parallel); }
   bool fused_experts() const;         // dispatch, experts and combine as one kernel
 };
 std::unique_ptr<StepModel> make_step_model(const StepContext& context);

@@ -26,7 +26,7 @@ PoolOptions pool_of(const Scenario& s, const BuiltPool& built, EngineRole role) 
   shape.role = role;
   shape.gpus = static_cast<std::uint32_t>(spec.ranks());
   shape.ranks = spec.dep > 0 ? shape.gpus : 1;
-  shape.expert_ranks = spec.expert_parallel() ? shape.gpus : 0;
+  shape.expert_ranks = spec.expert_parallel() ? shape.gpus : 1;
   shape.limits.tokens = static_cast<std::uint32_t>(spec.max_batched_tokens.count);
   shape.limits.requests = static_cast<std::uint32_t>(spec.max_requests_per_rank);
   shape.limits.prompt_tokens = static_cast<std::uint32_t>(spec.prompt_chunk.count);

@@ -27,7 +27,7 @@ struct EngineShape {
   EngineRole role = EngineRole::aggregated;
   std::uint32_t ranks = 1;            // DP ranks; 1 for tensor parallelism
   std::uint32_t gpus = 1;
-  std::optional<std::uint32_t> expert_ranks;  // that whole experts are spread over, 0: none; not given: the DP ranks
+  std::optional<std::uint32_t> expert_ranks;  // that whole experts are spread over, 1: slices; not given: the DP ranks if there are several
   BatchLimits limits{};
   std::int64_t kv_tokens = KvCache::unlimited;  // of one DP rank
   std::int64_t kv_fixed_tokens = 0;   // fixed space of a running request (window, compressor state), in tokens

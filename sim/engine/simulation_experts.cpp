@@ -5,6 +5,15 @@
 
 namespace rackcast {
 
+// Slices of every expert, or one rank: nothing to place, but what a batch touches follows from the load.
+static ExpertOptions unplaced(ExpertOptions options) {
+  const ReplicaChoice choice = options.eplb.replica_choice;
+  options.eplb = EplbSpec{};
+  options.eplb.replica_choice = choice;
+  options.table.clear();
+  return options;
+}
+
 // Engines whose placement never changes share one state a pool.
 void Simulation::add_experts() {
   expert_traffic_.resize(engines_.size());
@@ -17,11 +26,11 @@ void Simulation::add_experts() {
   for (const PoolOptions& pool : options_.pools) {
     std::shared_ptr<EngineExperts> shared;
     for (std::uint32_t i = 0; i < pool.engines; ++i, ++e) {
-      const std::uint32_t ranks = pool.shape.expert_ranks.value_or(pool.shape.ranks == pool.shape.gpus ? pool.shape.ranks : 0);
-      if (ranks < 2) continue;  // every rank has its slice of every expert
+      const std::uint32_t ranks = pool.shape.expert_ranks.value_or(pool.shape.ranks == pool.shape.gpus && pool.shape.ranks > 1 ? pool.shape.ranks : 0);
+      if (ranks == 0) continue;
       const std::uint32_t nodes = std::max(1U, ranks / std::max(1U, options_.topology.gpus_per_node));
       if (!shared || !shared->shareable())
-        shared = std::make_shared<EngineExperts>(options_.experts, popularities, static_cast<int>(ranks),
+        shared = std::make_shared<EngineExperts>(ranks > 1 ? options_.experts : unplaced(options_.experts), popularities, static_cast<int>(ranks),
                                                  static_cast<int>(ranks % nodes == 0 ? nodes : 1), options_.seed * 1000003 + e);
       engines_[e].use_experts(shared);
       outcome_.experts[e] = shared;

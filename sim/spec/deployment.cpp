@@ -37,7 +37,7 @@ constexpr int most_ranks = 10000;
 
 void fields(Visitor& v, EngineSpec& e) {
   v.field("engines", e.engines, "identical engines").required().require(e.engines > 0 && e.engines <= 30000, "must be 1 to 30000");
-  v.field("dep", e.dep, "ranks of an engine with data-parallel attention; experts are spread over them")
+  v.field("dep", e.dep, "ranks of an engine with data-parallel attention; by default whole experts are spread over them")
       .require(e.dep >= 0 && e.dep <= most_ranks, "must be 0 to 10000");
   v.field("tp", e.tp, "ranks of a tensor-parallel engine").require(e.tp >= 0 && e.tp <= most_ranks, "must be 0 to 10000");
   v.rule(e.tp > 0 ? "tp" : "dep", (e.dep > 0) != (e.tp > 0), "give one of dep and tp");

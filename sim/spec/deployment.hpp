@@ -40,7 +40,7 @@ struct EngineSpec {
   ExpertSplit experts = ExpertSplit::automatic;
   std::string cost;                   // cost file; empty = the GPU's name
   // Whole experts on every rank, or a slice of every expert.
-  bool expert_parallel() const { return experts == ExpertSplit::automatic ? dep > 0 : experts == ExpertSplit::expert_parallel; }
+  bool expert_parallel() const { return experts == ExpertSplit::automatic || ranks() == 1 ? dep > 0 : experts == ExpertSplit::expert_parallel; }
   int ranks() const { return dep > 0 ? dep : tp; }
   int gpus() const { return engines * ranks(); }
 };

@@ -16,6 +16,8 @@ static void cross_rules(Visitor& v, const Scenario& s) {
     v.rule("deployment", ranks <= domain || (pool->tp == 0 && ranks % domain == 0),
            fmt::format("{}: an engine of {} ranks neither fits one NVLink domain of {} GPUs nor {}", name, ranks, domain,
                        pool->tp > 0 ? "may tensor parallelism leave it" : "fills whole ones"));
+    v.rule("deployment", pool->tp > 0 || pool->expert_parallel() || ranks <= domain || s.model.experts.count == 0,
+           fmt::format("{}: experts: tensor_parallel with dep: {} needs all its ranks in one NVLink domain of {} GPUs", name, ranks, domain));
   }
   for (std::size_t i = 0; i < s.failures.events.size(); ++i) {
     const FailureSpec& f = s.failures.events[i];

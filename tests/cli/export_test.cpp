@@ -123,6 +123,27 @@ BOOST_AUTO_TEST_CASE(aggregated_tensor_parallel_engines_export_too) {
   BOOST_TEST(!recipe["backend"]["vllm_config"]["aggregated"]["data-parallel-size"].IsDefined());
 }
 
+BOOST_AUTO_TEST_CASE(every_shipped_model_exports_with_its_precision) {
+  const auto precision = [](const std::string& model) {
+    return exported("scenarios/gallery/expert-split-base.yaml --format srt-slurm --set rack.gpus=16 --set deployment.aggregated.tp=8 --set model=" + model)["model"]["precision"].as<std::string>();
+  };
+  BOOST_TEST(precision("deepseek-r1") == "fp8");
+  BOOST_TEST(precision("deepseek-r1-nvfp4") == "fp4");
+  BOOST_TEST(precision("deepseek-v4.1-flash") == "fp4");
+  BOOST_TEST(precision("kimi-k2.5") == "fp4");
+  BOOST_TEST(precision("kimi-k2.5-int4") == "int4");
+}
+
+BOOST_AUTO_TEST_CASE(whole_and_cut_experts_export_as_the_engine_s_flag_and_what_cannot_be_placed_is_said) {
+  const std::string one = "scenarios/gallery/expert-split-base.yaml --format vllm --set deployment.aggregated.";
+  BOOST_TEST(rackcast("export " + one + "experts=expert_parallel").out.find("--enable-expert-parallel") != std::string::npos);
+  BOOST_TEST(rackcast("export " + one + "experts=tensor_parallel").out.find("--enable-expert-parallel") == std::string::npos);
+  const std::string cut = rackcast("export " + one + "experts=tensor_parallel --set deployment.eplb.policy=periodic_async").out;
+  BOOST_TEST(cut.find("eplb.policy: aggregated has slices of every expert") != std::string::npos);
+  const Outcome run = rackcast("run scenarios/gallery/expert-split-base.yaml --set deployment.eplb.policy=periodic_async --set workload.requests=8");
+  BOOST_TEST((run.out + run.err).find("deployment.eplb has nothing to place") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(pull_is_the_plain_connector_and_layerwise_says_what_is_lost) {
   const Outcome pull = rackcast("export scenarios/handover.yaml --format vllm");
   BOOST_TEST(pull.out.find("\"kv_connector\":\"NixlConnector\"") != std::string::npos);

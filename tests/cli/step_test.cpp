@@ -26,6 +26,16 @@ Ran step(const std::string& arguments, const std::string& streams = "2>/dev/null
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(a_step_says_how_its_experts_are_divided) {
+  const auto divided = [](const std::string& arguments) { return nlohmann::json::parse(step(arguments + " --case '4*1@8K' --json").out).at("experts").get<std::string>(); };
+  BOOST_CHECK_EQUAL(divided("--dep 8"), "expert_parallel");
+  BOOST_CHECK_EQUAL(divided("--tp 8"), "tensor_parallel");
+  BOOST_CHECK_EQUAL(divided("--tp 8 --experts expert_parallel"), "expert_parallel");
+  BOOST_CHECK(step("--dep 8 --experts tensor_parallel --case '4*1@8K'").out.find("DEP8 with experts cut") != std::string::npos);
+  BOOST_CHECK(step("--tp 8 --case '4*1@8K'").out.find("TP8,") != std::string::npos);
+  BOOST_CHECK_EQUAL(step("--dep 8 --experts slices --case '4*1@8K'").code, 2);
+}
+
 BOOST_AUTO_TEST_CASE(json_has_the_promised_keys_and_its_groups_and_operators_sum) {
   const Ran ran = step("--dep 32 --case '16*6@128K:5' --json");
   BOOST_REQUIRE_EQUAL(ran.code, 0);
