@@ -26,7 +26,7 @@ class OperatorBuilder {
   void add_streams(double layers, Rows rows, Group group);
   void add_engram(const LayerGroup& g, Rows rows);
   void add_composite(double layers, Rows rows, Attends attends);
-  void add_all_reduce(double count, Rows rows);
+  void add_all_reduce(const char* name, double layers, Rows rows, Group group);
   static bool fuses(const Operator& op);
   void add_fused_kernels();
   void add_head();

@@ -43,7 +43,8 @@ std::vector<Operator> OperatorBuilder::build() {
     add_streams(g.count, rows, Group::other);
     add_engram(g, rows);
     add_composite(g.count, rows, g.attends);
-    add_all_reduce(2.0 * g.count, rows);
+    add_all_reduce("all-reduce", g.count, rows, Group::attention);
+    add_all_reduce("all-reduce of experts", g.count, rows, Group::moe);
   }
   add_head();
   if (c_.draft_tokens > 0 && m_.draft) add_draft();
@@ -137,14 +138,14 @@ void OperatorBuilder::add_composite(double layers, Rows rows, Attends attends) {
 }
 
 // Tensor parallel: one all-reduce behind the attention, one behind the feed-forward side.
-void OperatorBuilder::add_all_reduce(double count, Rows rows) {
+void OperatorBuilder::add_all_reduce(const char* name, double layers, Rows rows, Group group) {
   if (cut_ == 1) return;
   Operator op;
-  op.name = "all-reduce";
+  op.name = name;
   op.family = "all_reduce";
   op.link_ranks = cut_;
-  op.group = Group::attention;
-  op.layers = count / 2;
+  op.group = group;
+  op.layers = layers;
   op.form.t0_s = (read_.value("all_reduce", "a0_us") + read_.value("all_reduce", "a1_us") * cut_) * 1e-6;
   const bool inside = c_.ranks <= c_.nvlink_domain;
   op.form.bytes_per_s = inside ? read_.value("all_reduce", "link_gbs") * 1e9 * c_.link_share
@@ -154,16 +155,13 @@ void OperatorBuilder::add_all_reduce(double count, Rows rows) {
   op.bytes_per = 2.0 * m_.hidden * 2 * (cut_ - 1) / cut_;
   op.half_bytes = read_.value_or("all_reduce", "half_mb", 0) * 1e6;
   op.shape = fmt::format("x{} over {}", m_.hidden, cut_);
-  add(op);
-  op.name = "all-reduce of experts";
-  op.group = Group::moe;
-  add(op);
+  add(std::move(op));
 }
 
 // Path low_latency: a layer is a handful of kernels that each do several operations. What is left of an operation is its
 // work; the fixed time is that of the fused kernels. Exchanges, the head and the draft's own loop stay as they are.
 bool OperatorBuilder::fuses(const Operator& op) {
-  return op.group != Group::head && !op.name.starts_with("all-reduce") && op.name != "draft head" && op.name != "draft markov bias" && op.name != "draft sampling";
+  return op.group != Group::head && op.family != "all_reduce" && op.name != "draft head" && op.name != "draft markov bias" && op.name != "draft sampling";
 }
 
 void OperatorBuilder::add_fused_kernels() {

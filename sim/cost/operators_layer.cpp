@@ -141,6 +141,7 @@ void OperatorBuilder::add_draft() {
   add_small(d.stages * passes, rows, Group::draft);
   add_core(d.stages, {attends, 1, rows, passes}, Group::draft);
   add_streams(d.stages * passes, rows, Group::draft);
+  add_all_reduce("draft all-reduce", 2 * d.stages * passes, rows, Group::draft);
   Operator sample;
   sample.name = "draft sampling";
   sample.group = Group::draft;

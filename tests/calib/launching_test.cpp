@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(mpirun_starts_four_ranks) {
   }
   Folder folder;
   // A leak checker would count what Open MPI's plugins leave behind.
-  const std::string mpirun = "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 4 --oversubscribe ";
+  const std::string mpirun = "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout --kill-after=10 120 mpirun -n 4 --oversubscribe ";
   BOOST_TEST(std::system((mpirun + program + " " + folder.file("out.jsonl") + " --points 2 2>" + folder.file("err")).c_str()) == 0);
   BOOST_TEST(finished_points(folder) == 6u);
   const std::string by_file = " --rendezvous file://" + folder.file("meet") + " --points 3 2>" + folder.file("err");

@@ -1,6 +1,7 @@
 // Programs that a test starts, watches and kills.
 #pragma once
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <thread>
@@ -39,6 +40,18 @@ inline std::vector<pid_t> descendants(pid_t process, int levels) {
     all = next;
   }
   return all;
+}
+
+// Waits for the end; after so many seconds kills its whole group. True: it ended by itself.
+inline bool ended_within(pid_t process, double seconds) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < limit) {
+    if (waitpid(process, nullptr, WNOHANG) == process) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(-process, SIGKILL);
+  waitpid(process, nullptr, 0);
+  return false;
 }
 
 inline void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }

@@ -57,6 +57,22 @@ BOOST_AUTO_TEST_CASE(operators_sum_to_the_step_for_every_model_gpu_and_kind_of_e
         }
 }
 
+BOOST_AUTO_TEST_CASE(draft_layers_of_tensor_parallel_engines_add_up_over_the_ranks_as_main_layers_do) {
+  StepContext c = context("deepseek-v4.1-flash", "b300", 4, true);
+  c.draft_tokens = 5;
+  std::vector<RankBatch> ranks = batch(c, "1*6@64K");
+  ranks.front().draft_requests = 1;
+  const auto model = make_step_model(c);
+  double main_s = 0, draft_s = 0;
+  int main_layers = 0, draft_layers = 0;
+  for (const OperatorCost& op : model->operators(ranks)) {
+    if (op.title() == "all-reduce") main_s += op.time_s, main_layers += op.layer_count;
+    if (op.title() == "draft all-reduce") draft_s += op.time_s, draft_layers += op.layer_count;
+  }
+  BOOST_TEST(draft_layers == 2 * c.model.draft->stages);
+  BOOST_TEST(draft_s / draft_layers == main_s / main_layers, boost::test_tools::tolerance(0.05));  // five rows and six
+}
+
 BOOST_AUTO_TEST_CASE(the_published_steps_of_v41_are_met) {
   const StepContext gb300 = context("deepseek-v4.1-flash", "gb300", 32);
   const auto model = make_step_model(gb300);
