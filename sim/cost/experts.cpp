@@ -42,10 +42,9 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
   const ModelSpec& m = context.model;
   ParameterReader read(context.costs, m.name);
   cut_ = whole_ ? 1 : ranks_;
-  const int spread = whole_ ? ranks_ : 1;
-  spread_ = spread;
-  slots_ = std::ceil(double(shape.experts + (whole_ ? context.redundant_experts : 0)) / spread);
-  all_slots_ = slots_ * spread;
+  spread_ = whole_ ? ranks_ : 1;
+  slots_ = std::ceil(double(shape.experts + (whole_ ? context.redundant_experts : 0)) / spread_);
+  all_slots_ = slots_ * spread_;
   hidden_ = m.hidden;
   intermediate_ = m.experts.intermediate / cut_;
   const WeightType type = expert_weights(m, context.gpu);
@@ -79,7 +78,7 @@ ExpertSide::ExpertSide(const StepContext& context, const ExpertShape& shape)
   for (const std::string_view family : {experts_family_, std::string_view("route")}) know_range(family);
   row_s_ = read.value_or(expert_family(type), "row_ns", 0) * 1e-9;
   tile_s_ = read.value_or(expert_family(type), "k_ns", 0) * 1e-9 * (hidden_ + intermediate_);
-  received_ = distinct_ranks(spread, shape.experts, shape.top_k) / spread;
+  received_ = distinct_ranks(spread_, shape.experts, shape.top_k) / spread_;
   grouped_ = read.roofline(expert_family(type));
   if (type == WeightType::int4) {
     grouped_.flops_per_s *= context.gpu.bf16.value() / context.gpu.fp8.value();

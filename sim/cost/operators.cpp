@@ -137,7 +137,7 @@ void OperatorBuilder::add_composite(double layers, Rows rows, Attends attends) {
   add(std::move(op));
 }
 
-// Tensor parallel: one all-reduce behind the attention, one behind the feed-forward side.
+// Tensor parallel: one all-reduce behind the attention and one behind the feed-forward side of every layer.
 void OperatorBuilder::add_all_reduce(const char* name, double layers, Rows rows, Group group) {
   if (cut_ == 1) return;
   Operator op;
